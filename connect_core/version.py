@@ -1,4 +1,5 @@
-"""Which code this process runs: the fingerprint by which a worker and the driver that asks it recognise each other.
+"""Which code this process runs, by which a worker and the driver that asks it recognise each other: a fingerprint of
+ours, and the versions of packages that bring systems of their own.
 
 Standard library only, so that a driver, a worker and the planner can ask cheaply. It reads source files and nothing
 else; it never imports what it fingerprints.
@@ -8,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from connect_core import __version__
 
 PACKAGE = Path(__file__).resolve().parent
+PLUGINS = "waybill.systems"
+"""The entry point group of systems of other packages."""
 
 
 @cache
@@ -23,6 +27,12 @@ def code_version() -> str:
     it was started with.
     """
     return f"{__version__}+{fingerprint(PACKAGE)}"
+
+
+def plugin_versions() -> dict[str, str]:
+    """Package and version, by the system that it brings."""
+    found = [(entry.name, entry.dist) for entry in entry_points(group=PLUGINS)]
+    return {name: f"{package.name} {package.version}" for name, package in found if package is not None}
 
 
 def fingerprint(package: Path) -> str:

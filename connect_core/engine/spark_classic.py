@@ -24,7 +24,7 @@ from connect_core.engine.spark_checks import check_private, check_retries, check
 from connect_core.engine.spark_jobs import SparkJobs
 from connect_core.errors import Fatal, Unreachable, VersionMismatch, WaybillError
 from connect_core.replication.host import boot_id
-from connect_core.version import code_version
+from connect_core.version import code_version, plugin_versions
 
 EXECUTORS_LIMIT_S = 90.0
 """For a cluster to start executors and their first Python workers."""
@@ -111,7 +111,7 @@ def _check_answers(master: str) -> None:
     raise Unreachable("The Spark master does not answer", where=master, next_step="Start it, or name another")
 
 
-def _check(place: Mapping[str, str], where: str, *, other_hosts: bool) -> None:
+def _check(place: Mapping[str, Any], where: str, *, other_hosts: bool) -> None:
     """Raises what keeps a worker from working through a lane of this driver, which `other_hosts` reach or not."""
     if place["boot_id"] != boot_id() and not other_hosts:
         raise Fatal(
@@ -121,7 +121,18 @@ def _check(place: Mapping[str, str], where: str, *, other_hosts: bool) -> None:
         )
     if place["code"] != code_version():
         raise VersionMismatch(
-            f"The executors run other code ({place['code']}) than the driver ({code_version()})",
+            f"The executors on {place['host']} run other code ({place['code']}) than the driver ({code_version()})",
             where=where,
             next_step="Install the same release of waybill for their Python",
         )
+    if place["plugins"] != (ours := plugin_versions()):
+        raise VersionMismatch(
+            f"The executors on {place['host']} have other plug-ins ({_listed(place['plugins'])}) than the driver "
+            f"({_listed(ours)})",
+            where=where,
+            next_step="Install the same packages for their Python",
+        )
+
+
+def _listed(plugins: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {package}" for name, package in sorted(plugins.items())) or "none"

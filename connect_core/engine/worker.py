@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from connect_core.errors import EngineFailed, Failure, Retriable, WaybillError
 from connect_core.replication.host import boot_id
 from connect_core.replication.locks import shared
 from connect_core.sdk.scan import ScanResult
-from connect_core.version import code_version
+from connect_core.version import code_version, plugin_versions
 from connect_core.work import Lane, Outcome, ScanTask
 
 if TYPE_CHECKING:
@@ -108,9 +109,10 @@ def prepared() -> None:
 
 
 def place() -> bytes:
-    """Where this worker is, as JSON: `boot_id`, the `code` it runs, its `python`. Prepares it."""
+    """Where this worker is and what it runs, as JSON: `boot_id`, `host`, `python`, `code`, `plugins`. Prepares it."""
     prepared()
-    return json.dumps({"boot_id": boot_id(), "code": code_version(), "python": sys.executable}).encode()
+    here = {"boot_id": boot_id(), "host": socket.gethostname(), "python": sys.executable}
+    return json.dumps({**here, "code": code_version(), "plugins": plugin_versions()}).encode()
 
 
 def _admit(lane: Lane, attempt_number: int) -> None:

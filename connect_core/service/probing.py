@@ -1,10 +1,13 @@
-"""What the world says of a document: are the servers and paths of its ends there? Writes nothing."""
+"""What the world says of a document: are the servers and paths of its ends there, and where have workers on other hosts
+to reach this one? Writes nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from connect_core.config import ConnectorDocument, load_settings, resolve, reveal
+from connect_core.config import ConnectorDocument, Settings, engine_named, load_settings, resolve, reveal
+from connect_core.engine.dialling import dial_in
 from connect_core.errors import WaybillError
 from connect_core.masking import mask_secrets
 from connect_core.sdk.plugin import Role
@@ -17,10 +20,28 @@ def probe(document: ConnectorDocument, home: Path | None) -> list[Json]:
     """Source first: whether it is `ok`, and in words `what` was seen. A system that does not answer is told, not
     raised."""
     try:
-        resolved = resolve(document, home, load_settings(home), "0" * 12)
+        settings = load_settings(home)
+        resolved = resolve(document, home, settings, "0" * 12)
+        other_hosts = list(_other_hosts(document.engine or settings.engine, home, settings))
     except WaybillError as error:
         return [_seen(False, str(error))]
-    return [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]
+    return [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink), *other_hosts]
+
+
+def _other_hosts(engine: str, home: Path | None, settings: Settings) -> Iterator[Json]:
+    """Only executors know whether they reach this host: a run asks each of them before it plans anything."""
+    wanted = engine_named(engine, home)
+    if wanted.kind != "submit" or (wanted.master or settings.submit_master).startswith("local"):
+        return
+    if not settings.driver_address:
+        yield _seen(True, f"engine {engine}: executors on other hosts are refused: WAYBILL_DRIVER_ADDRESS is not set")
+        return
+    try:
+        with dial_in(1, settings.driver_address):
+            where = f"{settings.driver_address}, at a port that each run chooses"
+            yield _seen(True, f"engine {engine}: executors on other hosts have to reach {where}")
+    except WaybillError as error:
+        yield _seen(False, f"engine {engine}: {error}")
 
 
 def probe_side(role: Role, side: Side) -> list[Json]:

@@ -15,8 +15,8 @@ from connect_core.sdk.plugin import Plugin
 from connect_core.systems.file.plugin import PLUGIN as FILE
 from connect_core.systems.mqtt.plugin import PLUGIN as MQTT
 from connect_core.systems.rocketmq.plugin import PLUGIN as ROCKETMQ
+from connect_core.version import PLUGINS
 
-ENTRY_POINTS = "waybill.systems"
 _OWN = (FILE, MQTT, ROCKETMQ)
 
 
@@ -29,7 +29,7 @@ def _loaded(entry: EntryPoint) -> Plugin:
 class _Registry(Mapping[str, Plugin]):
     @cached_property
     def _plugins(self) -> dict[str, Plugin]:
-        outside = {entry.name: _loaded(entry) for entry in entry_points(group=ENTRY_POINTS)}
+        outside = {entry.name: _loaded(entry) for entry in entry_points(group=PLUGINS)}
         return {**outside, **{one.name: one for one in _OWN}}
 
     def __getitem__(self, name: str) -> Plugin:

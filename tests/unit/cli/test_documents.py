@@ -105,6 +105,25 @@ def test_a_connector_that_is_there_keeps_its_file_and_its_system(waybill: Waybil
     assert waybill("connectors", "show", "copy", "--json").json["revision"] == 1
 
 
+@pytest.mark.parametrize(
+    ("address", "code", "words"),
+    [
+        ("", 0, "ok: engine far: executors on other hosts are refused: WAYBILL_DRIVER_ADDRESS is not set"),
+        ("127.0.0.2", 0, "ok: engine far: executors on other hosts have to reach 127.0.0.2, at a port that each run"),
+        ("198.51.100.7", 3, "MISSING: engine far: The driver cannot listen at the address"),
+    ],
+)
+def test_probe_tells_where_executors_on_other_hosts_reach_the_driver(
+    address: str, code: int, words: str, waybill: Waybill, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_DRIVER_ADDRESS", address)
+    (folder / "conf" / "engines").mkdir(parents=True)
+    (folder / "conf" / "engines" / "far.yaml").write_text("{kind: submit, master: 'spark://127.0.0.1:7077'}")
+    typed = waybill("check", _write(folder, DOCUMENT.format(name="copy") + "engine: far\n"), "--probe")
+    assert typed.code == code
+    assert words in typed.out
+
+
 def test_probe_names_the_files_that_will_be_refused(waybill: Waybill, folder: Path) -> None:
     packed, binary = folder / "logs" / "b.log", folder / "logs" / "c.log"
     packed.write_bytes(gzip.compress(b"line\n"))

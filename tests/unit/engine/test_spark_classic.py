@@ -35,6 +35,12 @@ def test_a_worker_with_other_code_is_refused_before_anything_is_planned() -> Non
         _check({**json.loads(place()), "code": "1.0+old"}, "yarn", other_hosts=True)
 
 
+def test_a_worker_with_another_version_of_a_plug_in_is_refused_before_anything_is_planned() -> None:
+    there = {**json.loads(place()), "host": "there", "plugins": {"kafka": "waybill-kafka 1.0"}}
+    with pytest.raises(VersionMismatch, match=r"on there have other plug-ins \(kafka: waybill-kafka 1\.0\)"):
+        _check(there, "yarn", other_hosts=True)
+
+
 def test_one_master_that_answers_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as master, socket.create_server(("127.0.0.1", 0)) as other:
         gone = other.getsockname()[1]
