@@ -133,7 +133,7 @@ def _into_file(place: Place, client: Client, **document: Any) -> tuple[str, Stor
         sender.submit(encode_batch([body], [b""]), deadline=time.monotonic() + 5)
         sender.finish(deadline=time.monotonic() + 5)
 
-    return name, store, lambda: _lines_of(target)
+    return name, store, lambda: lines_of(target)
 
 
 def _into_copy(place: Place, client: Client, each: int = 1, **document: Any) -> tuple[str, Store, See]:
@@ -170,7 +170,7 @@ def _written(write: Callable[[bytes], int | None], line: bytes) -> None:
     write(line)
 
 
-def _lines_of(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path) -> Iterator[bytes]:
     while not path.exists():
         yield b""
         time.sleep(_LOOK_S)

@@ -1,5 +1,5 @@
 """MQTT -> RocketMQ: how fast sessions are emptied, by one member and by four, against a bare subscriber; and how soon a
-message is visible in a window. Mosquitto, QoS 1.
+message is visible in a window, there and in a file. Mosquitto, QoS 1.
 
 Sessions are filled before they are measured. A run ends a second after the last message, which is part of its time.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 from connect_core import stack
 from connect_core.rocketmq import Client
-from tests.bench.freshness import TRICKLE_S, See, Store, Way, after_silence, bodies_in, under_a_trickle
+from tests.bench.freshness import TRICKLE_S, See, Store, Way, after_silence, bodies_in, lines_of, under_a_trickle
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
@@ -38,11 +38,13 @@ def mqtt(place: Place, messages: int, repeats: int) -> list[Row]:
 
 
 def mqtt_freshness(place: Place) -> list[Row]:
-    what, way = "MQTT -> RocketMQ", Way("window")
+    rows, way = list[Row](), Way("window")
     with _mosquitto(place) as broker, devices(broker) as publishing:
-        ends = partial(_ends, broker, publishing)
-        rows = [under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
-        return [*rows, after_silence(place, what, ends, way)]
+        for what, target in {"MQTT -> RocketMQ": _topic, "MQTT -> file": _file}.items():
+            ends = partial(_ends, broker, publishing, target)
+            rows += [under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
+            rows.append(after_silence(place, what, ends, way))
+    return rows
 
 
 @contextmanager
@@ -124,15 +126,27 @@ def _takers(broker: Mosquitto, name: str, members: int, what: str) -> list[tuple
     return [(int(took), float(first), float(last)) for took, first, last in told]
 
 
+Target = Callable[[Place, Client, str], tuple[dict[str, Any], See]]
+
+
 def _ends(
-    broker: Mosquitto, publishing: Devices, place: Place, client: Client, **document: Any
+    broker: Mosquitto, publishing: Devices, target: Target, place: Place, client: Client, **document: Any
 ) -> tuple[str, Store, See]:
     name = f"fresh-mqtt-{next(_numbers)}"
-    client.topics.create(name, 1)
-    sink = {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}
+    sink, see = target(place, client, name)
     place.apply(name, {"mqtt": _source(broker, [f"{name}/#"])}, sink, **document)
     place.run(name)  # subscribes
-    return name, _acknowledged(publishing, f"{name}/x"), partial(bodies_in, client, name)
+    return name, _acknowledged(publishing, f"{name}/x"), see
+
+
+def _topic(place: Place, client: Client, name: str) -> tuple[dict[str, Any], See]:
+    client.topics.create(name, 1)
+    return {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}, partial(bodies_in, client, name)
+
+
+def _file(place: Place, client: Client, name: str) -> tuple[dict[str, Any], See]:
+    path = place.folder / f"{name}.log"
+    return {"file": {"path": str(path)}}, partial(lines_of, path)
 
 
 def _acknowledged(publishing: Devices, topic: str) -> Callable[[bytes], None]:
