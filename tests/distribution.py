@@ -17,7 +17,7 @@ _ROOT = Path(__file__).parents[1]
 _WITH_ROCKETMQ = 2
 """So many processes. Two of four have enough to do with what needs it."""
 _NEEDS_ROCKETMQ = re.compile(
-    r"\b(rocketmq: RocketMQ|site: Site|sqlite_site: Site|site_on|across|java_reader|cluster: Cluster|SystemCase)\b"
+    r"\b(rocketmq: RocketMQ|(sqlite_|inline_)?site: Site|site_on|across|java_reader|cluster: Cluster|SystemCase)\b"
 )
 """Fixtures that a file with such tests names. One that is missed, or meant in vain, costs the start of a broker."""
 _OF_ONE_PROCESS = (

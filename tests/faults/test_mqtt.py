@@ -18,10 +18,11 @@ import pytest
 
 from tests.faults.kit import processes
 from tests.faults.kit.fixtures import MakeSite
-from tests.faults.kit.inlet import A_BATCH, FIRST, MORE, NAME, POINTS, begun
+from tests.faults.kit.inlet import A_BATCH, FIRST, MORE, NAME, POINTS, SAME, begun
 from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import FOR_THROUGHPUT, Mosquitto, MqttBroker
+from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
@@ -97,30 +98,39 @@ def test_a_broker_that_is_killed_while_messages_come(
     inlet.comes_to_rest(row)
 
 
+@pytest.mark.parametrize("sessions", [1, 3])
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 @pytest.mark.parametrize("target", ["RocketMQ", "a file"])
 def test_a_broker_that_is_killed_and_gives_out_packet_ids_again(
-    target: str, site_on: MakeSite, tmp_path: Path, row: FaultRow
+    target: str, protocol: str, sessions: int, inline_site: Site, tmp_path: Path, row: FaultRow
 ) -> None:
     """Mosquitto saves its counter with everything else, by default every half hour. Another connection was handed the
     new messages first, so that they are marked as sent again when the connector gets them."""
-    row.describe("SIGKILL of the MQTT broker, which comes back with an older counter; all devices say the same")
+    several = f", {sessions} sessions" if sessions > 1 else ""
+    row.describe(
+        f"SIGKILL of the MQTT broker, which comes back with an older counter; all devices say the same; MQTT {protocol}"
+        f"{several}"
+    )
     row.where, row.database = f"MQTT (Mosquitto) → {target}", "SQLite"
     broker = Mosquitto(tmp_path / "broker", settings=FOR_THROUGHPUT)
     broker.start()
+    topics = [f"devices/{number}/state" for number in range(sessions)]
     try:
-        inlet = begun(site_on("SQLite"), broker, target)
+        inlet = begun(inline_site, broker, target, protocol=protocol, sessions=sessions, filters=topics)
         inlet.was_killed = True
         assert broker.process is not None
-        os.kill(broker.process.pid, signal.SIGUSR1)  # it saves what there is: the session, and its counter
+        os.kill(broker.process.pid, signal.SIGUSR1)  # it saves what there is: the sessions, and their counters
         time.sleep(1.0)
-        inlet.publish(A_BATCH)
+        for topic in topics:
+            inlet.publish_all([SAME] * A_BATCH, topic)
         inlet.run_until_nothing_comes()
         row.strikes()
         broker.restart()
-        inlet.publish(A_BATCH)
-        glance = inlet.session(0)
-        wait_for(glance.has_some, "the new messages, at somebody who does not read them")
-        glance.close()
+        for number, topic in enumerate(topics):
+            inlet.publish_all([SAME] * A_BATCH, topic)
+            glance = inlet.session(number, protocol=protocol)
+            wait_for(glance.has_some, "the new messages, at somebody who does not read them")
+            glance.close()
         inlet.run_until_nothing_comes()
         row.moves_again()
         inlet.comes_to_rest(row)

@@ -20,6 +20,7 @@ from tests.faults.kit.processes import ended, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.mqtt_brokers import Mosquitto, MqttBroker
 from tests.mqtt_line import MqttLine
+from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
@@ -79,14 +80,25 @@ def test_strangers_with_the_client_id_of_the_session(
     inlet.comes_to_rest(row)
 
 
+EACH_VERSION = pytest.mark.parametrize("protocol", ["5", pytest.param("3.1.1", marks=COSTLY)])
+IDS = {"Mosquitto": "count_up", "HiveMQ CE": "used_again"}
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+@EACH_VERSION
 @pytest.mark.parametrize("seconds", [0.02, pytest.param(0.2, marks=COSTLY)])
-def test_a_slow_broker(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, seconds: float) -> None:
+def test_a_slow_broker(
+    kind: str, protocol: str, seconds: float, inline_site: Site, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
     """It takes its time for each packet of ours: to connect and to subscribe takes longer than the silence that ends a
     run, and acknowledgements that it has not come to when a quantum ends are lost."""
-    row.describe(f"a broker that takes {seconds:g} s for each packet, so that acknowledgements are lost")
-    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
-    with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy:
-        inlet = begun(site_on("SQLite"), mosquitto, port=proxy.port, packet_ids="count_up")
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(
+        f"a broker that takes {seconds:g} s for each packet, so that acknowledgements are lost; MQTT {protocol}"
+    )
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    with closing(MqttProxy(broker.host, broker.port)) as proxy:
+        inlet = begun(inline_site, broker, port=proxy.port, packet_ids=IDS[broker.kind], protocol=protocol)
         inlet.publish(100)
         proxy.seconds_a_packet = seconds
         row.strikes()
@@ -100,12 +112,18 @@ def test_a_slow_broker(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow, s
         inlet.comes_to_rest(row)
 
 
-def test_a_backlog_over_a_slow_line(mosquitto: Mosquitto, site_on: MakeSite, row: FaultRow) -> None:
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("hivemq", marks=COSTLY)])
+@EACH_VERSION
+def test_a_backlog_over_a_slow_line(
+    kind: str, protocol: str, inline_site: Site, request: pytest.FixtureRequest, row: FaultRow
+) -> None:
     """What waits comes before the answer to SUBSCRIBE, which takes longer than a broker may take to answer."""
-    row.describe("200 messages wait, and each packet of the broker takes 0.1 s")
-    row.where, row.database = "MQTT (Mosquitto) → RocketMQ", "SQLite"
-    with closing(MqttProxy(mosquitto.host, mosquitto.port)) as proxy:
-        inlet = begun(site_on("SQLite"), mosquitto, port=proxy.port, packet_ids="count_up", receive_maximum=4096)
+    broker: MqttBroker = request.getfixturevalue(kind)
+    row.describe(f"200 messages wait, and each packet of the broker takes 0.1 s; MQTT {protocol}")
+    row.where, row.database = f"MQTT ({broker.kind}) → RocketMQ", "SQLite"
+    with closing(MqttProxy(broker.host, broker.port)) as proxy:
+        more = {"packet_ids": IDS[broker.kind], "protocol": protocol, "receive_maximum": 4096}
+        inlet = begun(inline_site, broker, port=proxy.port, **more)
         inlet.publish(200)
         proxy.seconds_back = 0.1
         row.strikes()

@@ -136,6 +136,14 @@ def site_on(request: pytest.FixtureRequest, tmp_path: Path, rocketmq: RocketMQ) 
 
 
 @pytest.fixture
+def inline_site(bare_site: Site, rocketmq: RocketMQ) -> Site:
+    """With this process's own RocketMQ and no engine, which takes longer to start than most tests need: for documents
+    that name their servers, and runs with `--engine inline`."""
+    bare_site.name_servers = rocketmq.name_servers
+    return bare_site
+
+
+@pytest.fixture
 def across(site_on: MakeSite, journey_of: MakeJourney) -> MakeAcross:
     """Makes the journey between two clusters: `across("SQLite", records=100)`, `across("PostgreSQL", engine)`."""
 

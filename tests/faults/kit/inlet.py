@@ -49,7 +49,7 @@ class Inlet:
         """Whether the broker was: it may have forgotten acknowledgements, and send again what it has them of."""
         self._shares = any(map(is_shared, options.get("filters", ())))
         sinks = {
-            "RocketMQ": {"rocketmq": {"name_servers": "${stack:name_servers}", "topic": site.topic, "queues": 1}},
+            "RocketMQ": {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic, "queues": 1}},
             "a file": {"file": {"path": "out.txt"}},
         }
         place = {"host": broker.host, "port": broker.port, "filters": ["devices/#"], "receive_maximum": A_BATCH}
@@ -68,10 +68,11 @@ class Inlet:
         self.document["limits"] = {"range_records": records}
         self.site.apply(NAME, self.document)
 
-    def session(self, number: int) -> Session:
+    def session(self, number: int, protocol: str = "5") -> Session:
         """The connector's own, taken over by somebody who knows its client id."""
         uid = self.site.json("connectors", "show", NAME)["uid"]
-        options = MqttSourceOptions(host=self.broker.host, port=self.broker.port, filters=("#",), uid=uid)
+        place = {"host": self.broker.host, "port": self.broker.port, "protocol": protocol}
+        options = MqttSourceOptions.model_validate({**place, "filters": ["#"], "uid": uid})
         return Session(options, options.client_id(number))
 
     def close(self) -> None:
