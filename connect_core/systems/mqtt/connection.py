@@ -26,8 +26,9 @@ from connect_core.systems.topic_filters import is_shared, plain_of
 ANSWER_S = 10.0
 GRANT_ADVICE = "Set in the document what it grants, and run the connector often enough; or change the broker"
 _NO_LIMIT = 65_535
-TAKEN_OVER = 0x8E
-"""Reason of a DISCONNECT: another client has connected with this client id (MQTT 5, section 3.14.2.1)."""
+_PROTOCOL_ERROR, TAKEN_OVER = 0x82, 0x8E
+"""Reasons of a DISCONNECT (MQTT 5, section 3.14.2.1). paho gives the first one for what it cannot read; the second says
+that another client has connected with this client id."""
 _FOR_GOOD = frozenset({0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C})
 """Reasons of a CONNACK that trying again does not change (MQTT 5, section 3.2.2.2; paho shows those of 3.1.1 so)."""
 _PATIENCE_S = 1.0
@@ -35,6 +36,10 @@ _PATIENCE_S = 1.0
 _RETRY_S = 0.2
 _READ_BYTES = 1 << 16
 _LINGER_OFF = struct.pack("ii", 1, 0)
+
+
+class Unreadable(Unreachable):
+    """The broker has sent what nobody can read, and sends it again over the next connection."""
 
 
 class BufferedClient(Client):
@@ -182,6 +187,8 @@ class MqttConnection(Generic[Kind]):
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._taken_over = self._taken_over or reason.value == TAKEN_OVER
+        if reason.value == _PROTOCOL_ERROR and not flags.is_disconnect_packet_from_server:
+            self.client.unreadable = self.client.unreadable or "It is no packet of MQTT"
         self._ended = self._ended or f"The connection has ended: {reason}"  # the first one is the reason
 
     def _on_reply(self, client: Client, data: Any, packet_id: int, reasons: Any, properties: Any) -> None:
@@ -253,7 +260,7 @@ class MqttConnection(Generic[Kind]):
         if self._taken_over:
             return self._of_takeover(self.where)
         if self.client.unreadable:
-            return Unreachable(
+            return Unreadable(
                 f"The broker sends a message that cannot be read: {self.client.unreadable}",
                 where=self.where,
                 next_step="Find out in the broker's log who publishes it, and have the broker drop it: until then "

@@ -74,6 +74,7 @@ class SessionReader:
         """What is to be unsubscribed when all that is asked for is granted."""
         self._granted = tuple(one for one in standing.granted if kept and one[0] in filters)
         try:
+            self.session.grants.require(options)  # first: an answer that grants less would change the subscription
             self._subscribe(standing)
             self._hear(waits=True)
         except WaybillError:

@@ -25,6 +25,7 @@ from connect_core.errors import (
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed, Recovered
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.mqtt.connection import Unreadable
 from connect_core.systems.mqtt.deduplication import is_doubtful, left_by
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.probing import BrokerFacts, broker_facts
@@ -365,7 +366,8 @@ def _last_remarks(followed: Sequence[tuple[Range, SessionReader]]) -> Iterator[F
 
 def _ended(followed: Sequence[tuple[Range, SessionReader]], *, something: bool) -> Iterator[Followed]:
     """What has ended the connections of some of these, or what was refused to them. Raises it where that is so of all
-    of them: then it is the broker; unless `something` came before that, which has to be settled first."""
+    of them: then it is the broker; unless `something` came before that, which has to be settled first. What cannot be
+    read is told with that: it comes again behind the same messages, over each connection."""
     ended = [(one, error) for one, member in followed if (error := member.lost()) is not None]
     if len(ended) < len(followed):
         yield from ((one, _alone(error)) for one, error in ended)
@@ -373,6 +375,7 @@ def _ended(followed: Sequence[tuple[Range, SessionReader]], *, something: bool) 
     for _, error in ended:
         if not (something and isinstance(error, Unreachable)):
             raise error
+    yield from ((one, _alone(error)) for one, error in ended if isinstance(error, Unreadable))
 
 
 def _number(partition: Partition) -> int:

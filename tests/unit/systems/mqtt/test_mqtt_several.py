@@ -9,6 +9,7 @@ import pytest
 from connect_core.errors import ConfigError, Failure, Refused, Unreachable, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Pins, Range
+from connect_core.systems.mqtt.connection import Unreadable
 from connect_core.systems.mqtt.source import _ended, _of_some
 
 FIRST, SECOND = Partition("session-0"), Partition("session-1")
@@ -68,3 +69,10 @@ def test_where_all_have_ended_it_is_the_broker() -> None:
     assert told(Unreachable("cut"), Unreachable("cut"), something=True) == {}, "what came is settled first"
     with pytest.raises(Refused):
         told(Unreachable("cut"), Refused("taken over"), something=True)
+
+
+def test_what_cannot_be_read_is_told_with_what_came_before_it() -> None:
+    """The broker sends both again over the next connection, and so on for ever."""
+    assert told(Unreadable("no packet"), something=True) == {"session-0": "PartitionUnreachable"}
+    with pytest.raises(Unreadable):
+        told(Unreadable("no packet"))
