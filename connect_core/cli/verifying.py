@@ -48,25 +48,27 @@ def verify(
 
 def _show(told: dict[str, Any], wide: bool) -> None:
     name = told["connector"]
-    if told["others"]:
-        keys = ("range", "partition", "begin", "end", "verdict", "what", "place")
-        columns = (
-            Column("RANGE", 4),
-            Column("PARTITION", least=16),
-            Column("BEGIN"),
-            Column("END"),
-            Column("VERDICT"),
-            Column("WHAT", cut="end"),
-            Column("PLACE", 2),
-        )
-        output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
     if not told["ranges"]:
         output.line(f"{name}: no receipts")
         return
     ranges, records = output.count(told["ranges"], "range"), output.count(told["records"], "record")
     output.line(f"{name}: {told['same']:,} of {ranges} as the receipts say; {records} looked for")
+    if not told["others"]:
+        return
+    keys = ("range", "partition", "begin", "end", "verdict", "what", "place")
+    columns = (
+        Column("RANGE", 4),
+        Column("PARTITION", least=16),
+        Column("BEGIN"),
+        Column("END"),
+        Column("VERDICT"),
+        Column("WHAT", cut="end"),
+        Column("PLACE", 2, cut="end"),
+    )
+    output.line("")
+    output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
     for one in [one for one in told["others"] if one["verdict"] == "differs"][:1]:
-        output.line(
-            "What was settled is not sent again by itself. To send a stretch again, beside what is there:"
+        output.notice(
+            "Nothing that was settled is sent again by itself. To send a stretch again, beside what is there:"
             f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'"
         )

@@ -31,7 +31,7 @@ def reread(claims: Sequence[Claim]) -> Iterator[Reread]:
 
 def _of_bytes(one: Claim) -> Reread:
     path, begin, end = one.where["path"], one.where["begin"], one.where["end"]
-    place = f"{path}, bytes {begin} to {end}"
+    place = f"{path}, bytes {begin:,} to {end:,}"
     if short := _too_short(path, end):
         return Reread(one.range_id, Verdict.DIFFERS, short, place)
     digest = hashlib.sha256()
@@ -66,7 +66,7 @@ def _bounds(path: str, one: Claim) -> tuple[int, int]:
 def _of_lines(path: str, together: Sequence[Claim]) -> Iterator[Reread]:
     begin = min(_bounds(path, one)[0] for one in together)
     end = max(_bounds(path, one)[1] for one in together)
-    place = f"{path}, bytes {begin} to {end}"
+    place = f"{path}, bytes {begin:,} to {end:,}"
     what = _too_short(path, end)
     if not what:
         wanted = together[0].digest

@@ -91,7 +91,7 @@ def _receipt(planned: Range, number: int) -> Receipt:
         seconds=0.1,
         digest_read="0",
         digest_sent="0",
-        where={},
+        where={"path": f"/srv/plant/{number}/what-the-plant-has-said.txt", "begin": 0, "end": planned.end},
         evidence=planned.evidence,
         floors=(),
         rejects=rejects,

@@ -39,6 +39,7 @@ LISTS = [
     ("receipts",),
     ("receipts", NAME),
     ("gaps",),
+    ("verify", NAME),
     ("offsets", "show", NAME),
     ("offsets", "history", NAME),
     ("backfills", "list"),
@@ -182,7 +183,7 @@ def _environment() -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------- what is listed
 
 _LISTED = ("partitions", "connectors", "runs", "receipts", "gaps", "offsets", "history", "backfills", "parts")
-_LISTED += ("dead_letters", "rules")
+_LISTED += ("dead_letters", "rules", "others")
 """Where a command's JSON has its list; `parts` is behind `connectors`, for `status` tells both."""
 _GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups")
 _BIG = re.compile(r"(?<![\w/.:-])\d[\d,]*(?![\w/.:-])")
