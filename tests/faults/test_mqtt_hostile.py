@@ -97,7 +97,7 @@ def moved(site: Site, broker: HostileBroker) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("protocol", "hostile", "breaks"),
     [
-        ("5", 600, 1),
+        ("5", 200, 1),
         pytest.param("5", 10_000, 20, marks=COSTLY),
         pytest.param("3.1.1", 10_000, 20, marks=COSTLY),
     ],

@@ -301,9 +301,9 @@ class RocketMQSinkOptions(ClusterOptions):
     create: bool = Field(default=True, description="Create the topic when it is missing", examples=[False])
     dynamic_topics: Literal["refuse", "existing", "create"] = Field(
         default="refuse",
-        description="Whether a rule may name its topic by a template (`to: telemetry-{topic[1]}`), so that records say "
-        "which topics there are: `refuse`, it may not; `existing`, and a record whose topic does not exist, or may not "
-        "be written, is rejected; `create`, and a topic that is missing is created, with `queues` on each broker",
+        description="Whether a rule may have a template in its `to` (`telemetry-{topic[1]}`), so that records say where"
+        " they go: `refuse`, it may not; `existing`, and a record is rejected whose topic does not exist or may not be"
+        " written; `create`, and what is missing is created, with `queues` on each broker",
         examples=["create"],
     )
     max_topics: int = Field(

@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 
 from connect_core.systems.mqtt.packets import Packet, read_publish
-from connect_core.systems.mqtt.reception import Arrival
 from connect_core.systems.mqtt.records import record_batch
+from connect_core.systems.mqtt.session_state import Arrival
 from tests.mqtt_hostile import Fate, Hostility, Said, length_of, text
 
 HOSTILE = 10_000
