@@ -170,31 +170,31 @@ class History(Transactions):
             return int(connection.execute(read.where(mine)).scalar_one())
 
     def receipts(
-        self, uid: str, run_id: str | None = None, stream: str | None = None, limit: int | None = 50
+        self,
+        uid: str,
+        run_id: str | None = None,
+        stream: str | None = None,
+        limit: int | None = 50,
+        since: datetime | None = None,
     ) -> list[SettledRange]:
         """Settled ranges, newest first; `limit` None: all of them."""
         query = self._settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
         if run_id is not None:
             query = query.where(RANGES.c.run_id == run_id)
-        with self._read() as connection:
-            return [_settled_of(row) for row in connection.execute(query)]
-
-    def settled(
-        self, uid: str, *, run: str = "", stream: str | None = None, since: datetime | None = None
-    ) -> list[SettledRange]:
-        """Settled ranges in the order in which they were settled: of one run, of one stream, since a moment."""
-        query = self._settled(uid, stream).order_by(RANGES.c.closed_at, RANGES.c.id)
-        if run:
-            query = query.where(RANGES.c.run_id == run)
         if since is not None:
             query = query.where(RANGES.c.closed_at >= since)
         with self._read() as connection:
             return [_settled_of(row) for row in connection.execute(query)]
 
-    def settled_before(self, one: SettledRange) -> SettledRange | None:
-        """The one before it of the same partition in the same stream that says where it delivered something."""
+    def written_before(self, one: SettledRange) -> SettledRange | None:
+        """The newest one before it, of the same partition in the same stream, all of whose records its own attempt has
+        written: what earlier attempts left of those behind it stands behind what that one says."""
         mine = self._settled(one.uid, one.stream).where(
-            RANGES.c.partition_id == one.partition.id, RANGES.c.id < one.id, RANGES.c.delivered > 0
+            RANGES.c.partition_id == one.partition.id,
+            RANGES.c.id < one.id,
+            RANGES.c.delivered > 0,
+            RANGES.c.deduplicated == 0,
+            RANGES.c.reconstructed.is_(False),
         )
         with self._read() as connection:
             row = connection.execute(mine.order_by(RANGES.c.id.desc()).limit(1)).one_or_none()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from itertools import takewhile
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.values import Json
 
-Identities = NDArray[np.void]
+Identities = NDArray[Any]
 _IDENTITY = np.dtype([("offset", np.int64), ("ordinal", np.int32)])
 
 
@@ -23,7 +25,8 @@ class Claim(NamedTuple):
     """What a receipt says of `[begin, end)`: `outputs` records were in the target when it was settled, whose digest is
     `digest` (empty where nobody could know it), and at most `copies` more of the same; `where` says what was written,
     `target` what the range had pinned. `sought`: some of them had been there before, so that `where` does not tell of
-    all; then `before` is the `where` of the receipt before it, of the same partition."""
+    all; then `before` is the `where` of a receipt behind whose records they stand: the newest earlier one of the
+    partition of which nothing was sought."""
 
     range_id: int
     lineage: Lineage
@@ -73,35 +76,62 @@ class _Seen:
     `place` is where the first one was."""
 
     digest: RecordDigest
-    identities: Identities
+    parts: list[Identities] = field(default_factory=list)
+    highest: int = -1
     rows: int = 0
     place: str = ""
 
+    def take(self, records: pa.RecordBatch, place: str) -> None:
+        identities = np.empty(len(records), dtype=_IDENTITY)
+        identities["offset"] = records.column("offset").to_numpy()
+        identities["ordinal"] = records.column("ordinal").fill_null(0).to_numpy()
+        new = self._new(identities)
+        self.rows += len(records)
+        self.place = self.place or place
+        self.highest = max(self.highest, int(identities["offset"].max()))
+        self.parts.append(identities[new])
+        self.digest.add(records if len(new) == len(records) else records.take(pa.array(new)))
+
+    def _new(self, identities: Identities) -> Identities:
+        """The rows of what was not met before. Most come in order, each once: then nobody compares them with all."""
+        offsets = identities["offset"]
+        if offsets[0] > self.highest and (np.diff(offsets) > 0).all():
+            return np.arange(len(offsets))
+        distinct, first = np.unique(identities, return_index=True)
+        return first[~np.isin(distinct, np.concatenate(self.parts))] if self.parts else first
+
+    @property
+    def there(self) -> int:
+        return sum(map(len, self.parts))
+
 
 class Tally:
-    """Adds up what is read again of several ranges, records of which may stand between each other."""
+    """Adds up what is read again of several ranges, records of which may stand between each other. Ranges of one
+    lineage do not overlap."""
 
     def __init__(self, claims: Sequence[Claim]) -> None:
-        self._claims = list(claims)
-        nothing = np.empty(0, dtype=_IDENTITY)
-        self._seen = {one.range_id: _Seen(RecordDigest(one.lineage), nothing) for one in claims}
+        self._claims: dict[Lineage, list[Claim]] = {}
+        for one in sorted(claims, key=lambda one: one.begin):
+            self._claims.setdefault(one.lineage, []).append(one)
+        self._seen = {one.range_id: _Seen(RecordDigest(one.lineage)) for one in claims}
 
     def add(self, lineage: Lineage, records: pa.RecordBatch, place: str) -> None:
         """Records of RECORD_SCHEMA, with the offset and ordinal that they had; `place` is where they were read."""
-        offsets = records.column("offset").to_numpy()
-        for one in self._claims:
-            mine = (offsets >= one.begin) & (offsets < one.end)
-            if one.lineage == lineage and mine.any():
-                _take(self._seen[one.range_id], records.filter(pa.array(mine)), place)
+        mine, offsets = self._claims.get(lineage, []), records.column("offset").to_numpy()
+        first = bisect_right(mine, int(offsets.min()), key=lambda one: one.end)
+        for one in takewhile(lambda one: one.begin <= offsets.max(), mine[first:]):
+            within = (offsets >= one.begin) & (offsets < one.end)
+            if within.any():
+                self._seen[one.range_id].take(records.filter(pa.array(within)), place)
 
-    def reread(self, one: Claim, *, expired: bool = False) -> Reread:
-        """`expired`: the target has deleted some of the places in which its records stood."""
+    def reread(self, one: Claim, *, expired: int = 0) -> Reread:
+        """`expired`: of so many places at which its records can have stood the target has deleted what was there."""
         seen = self._seen[one.range_id]
-        there, copies = len(seen.identities), seen.rows - len(seen.identities)
-        what = f"{there:,} of {one.outputs:,} records are there"
-        if there < one.outputs and expired and copies <= one.copies:
+        missing, copies = one.outputs - seen.there, seen.rows - seen.there
+        what = f"{seen.there:,} of {one.outputs:,} records are there"
+        if 0 < missing <= expired and copies <= one.copies:
             return Reread(one.range_id, Verdict.GONE, f"{what} still: the target deletes its oldest", seen.place)
-        if there != one.outputs:
+        if missing:
             return Reread(one.range_id, Verdict.DIFFERS, what, seen.place)
         if copies > one.copies:
             what = f"{copies:,} copies are there, and its receipt tells of {one.copies:,}"
@@ -110,18 +140,5 @@ class Tally:
             return Reread(one.range_id, Verdict.UNCOMPARED, "Its receipt has no digest to compare with", seen.place)
         if seen.digest.text() == one.digest:
             return Reread(one.range_id, Verdict.SAME)
-        return Reread(
-            one.range_id, Verdict.DIFFERS, "All records are there, and some are not what was sent", seen.place
-        )
-
-
-def _take(seen: _Seen, records: pa.RecordBatch, place: str) -> None:
-    identities = np.empty(len(records), dtype=_IDENTITY)
-    identities["offset"] = records.column("offset").to_numpy()
-    identities["ordinal"] = records.column("ordinal").fill_null(0).to_numpy()
-    distinct, first = np.unique(identities, return_index=True)
-    new = first[~np.isin(distinct, seen.identities)]
-    seen.rows += len(records)
-    seen.place = seen.place or place
-    seen.identities = np.concatenate([seen.identities, identities[new]])
-    seen.digest.add(records if len(new) == len(records) else records.take(pa.array(new)))
+        what = "All records are there, and some are not what was sent"
+        return Reread(one.range_id, Verdict.DIFFERS, what, seen.place)

@@ -36,7 +36,8 @@ def verified(
     receipts say. Raises ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
-    settled = opened.ledger.settled(connector.uid, run=run, stream=None if run else of_stream(stream), since=since)
+    wanted = None if run else of_stream(stream)
+    settled = opened.ledger.receipts(connector.uid, run or None, wanted, limit=None, since=since)
     by_id = {one.id: one for one in settled}
     told: Json = {"connector": name, "ranges": len(settled), "records": 0, **{verdict.value: 0 for verdict in Verdict}}
     others: list[Json] = []
@@ -81,7 +82,7 @@ def _rereadable(side: Side, resources: ExitStack) -> Rereadable:
 def _claim(opened: Opened, one: SettledRange) -> Claim:
     receipt = one.receipt
     sought = bool(receipt.deduplicated) or receipt.reconstructed
-    before = opened.ledger.settled_before(one) if sought else None
+    before = opened.ledger.written_before(one) if sought else None
     return Claim(
         one.id,
         one.lineage,

@@ -131,7 +131,6 @@ def repeating_engine(worker_folder: Path) -> Iterator[Engine]:
     stack.down(engine.home)
 
 
-@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize(("way", "database"), CHOICES)
 def test_an_engine_that_tries_tasks_twice_is_refused(
     site_on: MakeSite,

@@ -24,7 +24,6 @@ from connect_core.systems.rocketmq.routing import pinned
 
 _READ_S = 3600.0
 """For one stretch of a queue: as long as it takes, and not for ever."""
-_AS_INT32, _AS_INT64 = pa.int32(), pa.int64()
 
 
 def reread(client: Client, claims: Sequence[Claim]) -> Iterator[Reread]:
@@ -40,9 +39,12 @@ def reread(client: Client, claims: Sequence[Claim]) -> Iterator[Reread]:
             if not isinstance(part, Hole):
                 _count(part, queue, recogniser, tally)
     for one in with_records:
-        oldest = [bounds.get(queue, (0, 0))[0] for queue, _ in stretches[one.range_id]]
-        expired = any(span[0] < first for (_, span), first in zip(stretches[one.range_id], oldest, strict=True))
-        yield tally.reread(one, expired=expired)
+        yield tally.reread(one, expired=_expired(stretches[one.range_id], bounds))
+
+
+def _expired(places: Iterable[tuple[Queue, Span]], bounds: Mapping[Queue, Span]) -> int:
+    """How many of these places a queue had and has no more: it begins behind them."""
+    return sum(max(min(end, bounds.get(queue, (0, 0))[0]) - begin, 0) for queue, (begin, end) in places)
 
 
 def _bounds(client: Client, queues: set[Queue]) -> dict[Queue, Span]:
@@ -105,10 +107,9 @@ def _count(part: Columns, queue: Queue, recogniser: ColumnRecogniser, tally: Tal
         kept = np.isin(marks.rows[:, 2], places)  # what cannot be decoded any more is not there
         rows = marks.rows[kept]
         chosen = records.take(pa.array(np.searchsorted(places, rows[:, 2])))
-        offset, ordinal = chosen.schema.get_field_index("offset"), chosen.schema.get_field_index("ordinal")
-        chosen = chosen.set_column(offset, chosen.schema.field(offset), pa.array(rows[:, 0], _AS_INT64))
-        chosen = chosen.set_column(
-            ordinal, chosen.schema.field(ordinal), pa.array(rows[:, 1].astype(np.int32), _AS_INT32)
-        )
-        if len(rows):
-            tally.add(marks.lineage, chosen, f"{queue} from {rows[0, 2]}")
+        if not len(rows):
+            continue
+        for name, column in (("offset", rows[:, 0]), ("ordinal", rows[:, 1].astype(np.int32))):
+            place = chosen.schema.get_field_index(name)
+            chosen = chosen.set_column(place, chosen.schema.field(place), pa.array(column))
+        tally.add(marks.lineage, chosen, f"{queue} from {rows[0, 2]}")

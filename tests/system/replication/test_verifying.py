@@ -119,10 +119,3 @@ def test_messages_that_were_copied_with_what_they_carry(site: Site) -> None:
     sink = {"rocketmq": {"name_servers": list(site.name_servers), "topic": site.topic}}
     site.apply("a", {"source": source, "sink": sink})
     assert counts(moved(site)) == {"records": 200, **ALL_SAME}
-
-
-def test_a_target_that_cannot_be_read_again(bare_site: Site) -> None:
-    bare_site.apply(
-        "a", {"source": {"file": {"path": "*.log"}}, "sink": {"mqtt": {"host": "127.0.0.1", "port": 1, "topic": "t"}}}
-    )
-    assert verified(bare_site)["ranges"] == 0

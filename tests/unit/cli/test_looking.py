@@ -317,3 +317,14 @@ def test_partitions_that_are_not_simply_active_are_listed_with_since_when_and_wh
         "d.log": "retired",
     }
     assert {name: one["lag"] for name, one in rows.items()} == {"a.log": 0, "b.log": 31, "c.log": 0, "d.log": 0}
+
+
+def test_a_target_that_keeps_nothing_cannot_be_verified(waybill: Waybill, applied: Path) -> None:
+    (applied / "out.yaml").write_text(
+        "version: 1\nname: out\nsource: {file: {path: logs/*.log}}\nsink: {mqtt: {host: 127.0.0.1, topic: t}}\n"
+    )
+    waybill("apply", "out.yaml")
+    moved(_ledger(applied), "out", applied, records=3)
+    typed = waybill("verify", "out")
+    assert typed.code == 2
+    assert "cannot be read again" in typed.err

@@ -20,7 +20,7 @@ def claim(**other: object) -> Claim:
     return Claim(1, LINEAGE, 0, 10, 10, digest.text(), {}, {})._replace(**other)  # type: ignore[arg-type]
 
 
-def verdict(one: Claim, *parts: list[int], lineage: Lineage = LINEAGE, expired: bool = False) -> Verdict:
+def verdict(one: Claim, *parts: list[int], lineage: Lineage = LINEAGE, expired: int = 0) -> Verdict:
     tally = Tally([one])
     for offsets in parts:
         tally.add(lineage, record_batch([RECORDS[offset % 10] for offset in offsets], offsets), "a queue")
@@ -56,9 +56,13 @@ def test_a_record_that_is_another_one() -> None:
 
 
 def test_what_the_target_deletes_by_itself_is_no_fault() -> None:
-    assert verdict(claim(), [4, 5, 6, 7, 8, 9], expired=True) is Verdict.GONE
-    assert verdict(claim(), EACH, expired=True) is Verdict.SAME
-    assert verdict(claim(), [4, 5, 6, 7, 8, 9, 9], expired=True) is Verdict.DIFFERS
+    assert verdict(claim(), [4, 5, 6, 7, 8, 9], expired=4) is Verdict.GONE
+    assert verdict(claim(), EACH, expired=4) is Verdict.SAME
+    assert verdict(claim(), [4, 5, 6, 7, 8, 9, 9], expired=4) is Verdict.DIFFERS
+
+
+def test_what_was_deleted_does_not_hide_what_is_missing_besides() -> None:
+    assert verdict(claim(), [4, 5, 6, 7, 8, 9], expired=3) is Verdict.DIFFERS
 
 
 def test_a_receipt_without_a_digest_counts() -> None:
