@@ -21,6 +21,7 @@ from connect_core.sdk.kits.log_sink import LogSink
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan, Writer
+from connect_core.sdk.testing.differences import difference
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.kits import ROWS, ChangedCase, RefusingContract
 from connect_core.sdk.testing.sink_content import ContentCase
@@ -78,14 +79,14 @@ class LogSinkContract(RefusingContract):
             begin = connection.end(log)
             places = [connection.append(log, marks(lineage, batch), batch) for batch in batches]
             read = self._read(connection, log, begin, connection.end(log))
-            assert [entry.mark for entry in read] == given
+            assert not difference([entry.mark for entry in read], given)
             at = [entry.position for entry in read]
-            assert at == sorted(set(at))
+            assert not difference(at, sorted(set(at)))
             assert begin <= at[0]
             for place, first in zip(places, range(0, 2_700, 900), strict=True):
                 assert place.first == at[first]
                 assert place.behind > at[first + 899]
-            assert self._read(connection, log, at[1_000], at[2_600]) == read[1_000:2_600]
+            assert not difference(self._read(connection, log, at[1_000], at[2_600]), read[1_000:2_600])
 
     def test_nothing_follows_a_batch_whose_outcome_is_unknown(self, target: LogSinkCase) -> None:
         ledger = SettledState(target)

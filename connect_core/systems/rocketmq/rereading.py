@@ -18,7 +18,7 @@ from connect_core.sdk.values import Json
 from connect_core.systems.rocketmq.columns import Columns
 from connect_core.systems.rocketmq.connecting import is_queue, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.decoding import record_batch
-from connect_core.systems.rocketmq.finding import Hole, parts
+from connect_core.systems.rocketmq.finding import Hole, parts, visible_ends
 from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.routing import pinned
 
@@ -31,6 +31,7 @@ def reread(client: Client, claims: Sequence[Claim]) -> Iterator[Reread]:
     with_records = [one for one in claims if one.outputs]
     yield from (Reread(one.range_id, Verdict.SAME) for one in claims if not one.outputs)
     bounds = _bounds(client, {queue for one in with_records for queue in _queues(one)})
+    bounds |= _what_cannot_be_seen_yet(client, bounds, with_records)
     stretches = {one.range_id: _stretches(one, bounds) for one in with_records}
     tally = Tally(with_records)
     recogniser = ColumnRecogniser({one.lineage for one in with_records})
@@ -54,6 +55,20 @@ def _bounds(client: Client, queues: set[Queue]) -> dict[Queue, Span]:
         with suppress(TopicMissing), telling_who_is_away(client, [one for one in queues if one.topic == topic]):
             found |= {queue: (seen.begin, seen.end) for queue, seen in client.offsets.bounds(topic).items()}
     return found
+
+
+def _what_cannot_be_seen_yet(
+    client: Client, bounds: Mapping[Queue, Span], claims: Sequence[Claim]
+) -> dict[Queue, Span]:
+    """The bounds of queues that end before what a receipt tells, asked again behind a barrier: a moment after a run has
+    ended its last messages may be acknowledged and not yet visible (delivery rule 4)."""
+    short = {
+        queue
+        for one in claims
+        for queue, spans in _written(one.where).items()
+        if queue in bounds and any(end > bounds[queue][1] for _, end in spans)
+    }
+    return {queue: (bounds[queue][0], end) for queue, end in visible_ends(client, short).items()}
 
 
 def _queues(one: Claim) -> set[Queue]:

@@ -36,8 +36,10 @@ RED = (AssertionError, WaybillError, pytest.fail.Exception)
 
 
 def notices(suite: type, test: str, case: Any, *given: Any) -> None:
-    with pytest.raises(RED):
+    """And says so by itself: the timeout of a test is a failure, too."""
+    with pytest.raises(RED) as noticed:
         getattr(suite(), test)(case, *given)
+    assert "Timeout" not in str(noticed.value)
 
 
 def changed(case: Any, fault: Callable[[Any], Any]) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from connect_core import clock
-from connect_core.rocketmq import Queue
+from connect_core.rocketmq import Queue, QueueBounds
 from connect_core.sdk.records import Partition
+from connect_core.sdk.rereading import Claim, Verdict
 from connect_core.sdk.sink import Scan
 from connect_core.sdk.testing.driving import UID, range_of
 from connect_core.sdk.values import Attempt, Bounds, Floor, OpenRange
 from connect_core.systems.rocketmq.finding import scan, visible_ends
+from connect_core.systems.rocketmq.rereading import reread
 from tests.unit.sleeping import SleepingClock
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
@@ -37,6 +39,11 @@ class Lagging(MemoryCluster):
 
     def end(self, queue: Queue) -> int:
         return super().end(queue) if self.barriers else self.queues[queue].begin
+
+    def bounds(self, topic: str) -> dict[Queue, QueueBounds]:
+        return {
+            queue: QueueBounds(self.begin(queue), self.end(queue), 0) for queue in self.queues if queue.topic == topic
+        }
 
 
 def open_range() -> OpenRange:
@@ -70,3 +77,11 @@ def test_ends_that_become_floors_are_behind_everything_that_was_acknowledged() -
     mine = open_range().range.lineage(UID)
     cluster = Lagging({OUT: MemoryQueue([marked(n, mine, n) for n in range(3)])})
     assert visible_ends(cluster.client, [OUT]) == {OUT: 3}
+
+
+def test_what_was_acknowledged_a_moment_ago_is_no_loss_for_verify() -> None:
+    item = open_range()
+    mine = item.range.lineage(UID)
+    cluster = Lagging({OUT: MemoryQueue([marked(n, mine, n) for n in range(3)])})
+    claim = Claim(1, mine, 0, 100, 3, "", {str(OUT): [[0, 3]]}, item.range.pins.target)
+    assert [one.verdict for one in reread(cluster.client, [claim])] == [Verdict.UNCOMPARED]
