@@ -306,6 +306,8 @@ class Grants(NamedTuple):
     keeps_retained: bool | None = None
     receive_maximum: int | None = None
     most_packet_bytes: int | None = None
+    identifiers: bool = False
+    """Whether a subscription may have one."""
 
     @classmethod
     def of(cls, properties: Any) -> Grants:
@@ -321,6 +323,7 @@ class Grants(NamedTuple):
             bool(getattr(properties, "RetainAvailable", 1)),
             getattr(properties, "ReceiveMaximum", _NO_LIMIT),
             getattr(properties, "MaximumPacketSize", None),
+            bool(getattr(properties, "SubscriptionIdentifierAvailable", 1)),
         )
 
     def told(self) -> str:

@@ -29,7 +29,7 @@ NO_PROPERTIES = Properties()
 
 class Packet(NamedTuple):
     """A PUBLISH. `packet_id` is 0 with QoS 0. `topic` is UTF-8, as it came. `fault` says what of its properties cannot
-    be read; it has none then."""
+    be read; it has none then. `subscriptions` are the identifiers of those for which it was sent."""
 
     topic: bytes
     payload: bytes
@@ -39,6 +39,7 @@ class Packet(NamedTuple):
     retain: bool = False
     properties: Properties = NO_PROPERTIES
     fault: str = ""
+    subscriptions: tuple[int, ...] = ()
 
 
 def read_publish(command: int, body: bytes, *, five: bool) -> Packet:
@@ -54,7 +55,7 @@ def read_publish(command: int, body: bytes, *, five: bool) -> Packet:
     if head_end + five > len(body):
         raise ValueError("It ends too early")
     packet_id = int.from_bytes(body[topic_end:head_end], "big")
-    properties, fault = NO_PROPERTIES, ""
+    properties, subscriptions, fault = NO_PROPERTIES, tuple[int, ...](), ""
     if five and body[head_end] == 0:
         head_end += 1
     elif five:
@@ -62,11 +63,12 @@ def read_publish(command: int, body: bytes, *, five: bool) -> Packet:
         head_end = begin + length
         _require(body, head_end)
         try:
-            properties = _properties(body[begin:head_end])
+            properties, subscriptions = _properties(body[begin:head_end])
         except ValueError as error:
             fault = str(error)
     payload = body[head_end:]
-    return Packet(body[2:topic_end], payload, qos, packet_id, bool(command & 8), bool(command & 1), properties, fault)
+    dup, retain = bool(command & 8), bool(command & 1)
+    return Packet(body[2:topic_end], payload, qos, packet_id, dup, retain, properties, fault, subscriptions)
 
 
 _PAYLOAD_FORMAT, _EXPIRY, _CONTENT_TYPE, _RESPONSE_TOPIC, _CORRELATION_DATA = 0x01, 0x02, 0x03, 0x08, 0x09
@@ -74,23 +76,24 @@ _SUBSCRIPTION, _TOPIC_ALIAS, _USER = 0x0B, 0x23, 0x26
 """The properties of a PUBLISH (MQTT 5, section 2.2.2.2)."""
 
 
-def _properties(data: bytes) -> Properties:
-    """Raises ValueError for what is none."""
+def _properties(data: bytes) -> tuple[Properties, tuple[int, ...]]:
+    """And the identifiers of subscriptions. Raises ValueError for what is none."""
     found: dict[int, Any] = {}
-    user: list[tuple[str, str]] = []
+    several: dict[int, list[Any]] = {_USER: [], _SUBSCRIPTION: []}
     for kind, value in _each(data):
-        if kind == _USER:
-            user.append(value)
+        if kind in several:
+            several[kind].append(value)
         else:
             found[kind] = value
-    return Properties(
+    properties = Properties(
         found.get(_CONTENT_TYPE),
         found.get(_RESPONSE_TOPIC),
         found.get(_CORRELATION_DATA),
         found.get(_PAYLOAD_FORMAT),
         found.get(_EXPIRY),
-        tuple(user),
+        tuple(several[_USER]),
     )
+    return properties, tuple(several[_SUBSCRIPTION])
 
 
 def _each(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -42,6 +42,7 @@ from connect_core.systems.mqtt.connection import (
     MqttConnection,
     new_client,
 )
+from connect_core.systems.mqtt.copies import identifier_of, with_identifier
 from connect_core.systems.mqtt.deduplication import Deduplication
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.packets import Packet, read_publish
@@ -143,12 +144,22 @@ class Session:
         """Of filters that the session has the retained messages do not come again (MQTT 5). Waits for the answer, as
         far as it is not behind messages that are to be received first (`answered`). Raises Refused when the broker
         does not grant one of them, and ConfigError when it grants one of them with a lower QoS."""
+        identified = with_identifier(filters) if self.grants.identifiers else []
+        others = [one for one in filters if one not in identified]
+        for together in (*([one] for one in identified), *([others] if others else [])):
+            identifier = identifier_of(together[0]) if together[0] in identified else None
+            judge = partial(self._require_granted, together, qos)
+            self._ask(partial(self._subscribe, together, qos, identifier), "SUBSCRIBE", judge)
+
+    def _subscribe(self, filters: Sequence[str], qos: int, identifier: int | None) -> Any:
+        """In one packet, which has one identifier (MQTT 5, section 3.8.2.1.2)."""
         asked: Any = qos
         if self._five:
             asked = SubscribeOptions(qos=qos, retainAsPublished=True, retainHandling=_ONLY_WHEN_NEW)
-        wanted = [(one, asked) for one in filters]
-        client, judge = self._connection.client, partial(self._require_granted, filters, qos)
-        self._ask(lambda: client.subscribe(wanted), "SUBSCRIBE", judge)
+        properties = PahoProperties(PacketTypes.SUBSCRIBE) if identifier else None  # type: ignore[no-untyped-call]
+        if properties is not None:
+            properties.SubscriptionIdentifier = identifier
+        return self._connection.client.subscribe([(one, asked) for one in filters], properties=properties)
 
     def unsubscribe(self, filters: Sequence[str], *, waits: bool = True) -> None:
         """Waits like `subscribe`, or not at all. The answer raises Refused when the broker does not do it (MQTT 5)."""

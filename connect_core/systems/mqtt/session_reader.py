@@ -11,6 +11,7 @@ from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.cutting import part_behind
 from connect_core.sdk.values import Json, Range, SourceBatch
+from connect_core.systems.mqtt.copies import Copies
 from connect_core.systems.mqtt.deduplication import Deduplication, RocketmqMqttDeduplication
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.records import record_batch, sorted_out
@@ -53,7 +54,8 @@ class SessionReader:
         self._shares = any(map(is_shared, (*filters, *standing.subscribed)))
         self._learns = learns = options.packet_ids == "detect" and options.keeps_its_word
         unconfirmed = _known(options, standing, kept=kept)
-        self._reception = Reception(wanted.begin, unconfirmed, learns=learns, shares=self._shares)
+        copies = Copies(filters)
+        self._reception = Reception(wanted.begin, unconfirmed, learns=learns, shares=self._shares, copies=copies)
         self._told_at = self._taken_to = wanted.begin
         self._given: SourceBatch | None = None
         """What was given last, as long as not all of it is known to be taken."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from connect_core.sdk.values import Json
+from connect_core.systems.mqtt.copies import Copies
 from connect_core.systems.mqtt.deduplication import (
     Deduplication,
     PacketVerdict,
@@ -168,8 +169,10 @@ class Reception:
         *,
         learns: bool = True,
         shares: bool = False,
+        copies: Copies | None = None,
     ) -> None:
         self.next = begin
+        self._copies = copies or Copies()
         self._learns = learns
         self._new_seen = self._missing_told = False
         self._shares, self._missing = shares, 0
@@ -193,8 +196,9 @@ class Reception:
 
     def _numbered(self, packet: Packet) -> Arrival | None:
         number, self.next = self.next, self.next + 1
+        is_copy = bool(packet.subscriptions) and self._copies.is_copy(packet.topic, packet.subscriptions)
         if not packet.qos:
-            return Arrival(number, packet, 0, False)
+            return Arrival(number, packet, 0, is_copy)
         self._learn_from(packet)
         if not packet.dup and not self._new_seen:
             self._new_seen = True
@@ -202,7 +206,8 @@ class Reception:
             self._missing = self._unconfirmed.not_come_again(number) if self._shares else 0
         trace = trace_of(packet.packet_id, packet.topic, packet.payload)
         verdict = self._unconfirmed.judge(trace, dup=packet.dup)
-        if verdict is PacketVerdict.DOUBTFUL:
+        is_doubtful = is_copy or verdict is PacketVerdict.DOUBTFUL
+        if is_doubtful:
             trace = doubtful(trace)
         self._owed.append(_Owed(number, packet.packet_id, verdict is PacketVerdict.AGAIN))
         if verdict is PacketVerdict.AGAIN:
@@ -210,7 +215,7 @@ class Reception:
             self._dropped.append(number)
             return None
         self._unconfirmed.written(number, trace)
-        return Arrival(number, packet, trace, verdict is PacketVerdict.DOUBTFUL)
+        return Arrival(number, packet, trace, is_doubtful)
 
     def passed_over(self) -> int:
         """A number without a packet; returns the one behind it."""

@@ -71,7 +71,9 @@ def test_properties_are_what_paho_writes(properties: Properties, subscriptions: 
     for number in subscriptions:
         told.SubscriptionIdentifier = number
     sent = body(b"t", 7, told.pack(), payload)
-    assert read_publish(PUBLISH | 2, sent, five=True) == Packet(b"t", payload, 1, 7, properties=properties)
+    assert read_publish(PUBLISH | 2, sent, five=True) == Packet(
+        b"t", payload, 1, 7, properties=properties, subscriptions=tuple(subscriptions)
+    )
 
 
 def test_texts_that_paho_refuses() -> None:
