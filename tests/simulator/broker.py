@@ -18,6 +18,8 @@ from connect_core.rocketmq import (
     Batch,
     MissingRange,
     NoAnswer,
+    PullResult,
+    PullStatus,
     Queue,
     QueueSlice,
     SendUnknown,
@@ -294,12 +296,14 @@ class SimulatedClient:
         scheduler = self._broker.scheduler
         scheduler.wait((self._broker.visible_from_ns() - scheduler.now_ns) / 1e9)
 
-    def pull(self, queue: Queue, offset: int, *, max_messages: int) -> Pulled:
+    def pull(self, queue: Queue, offset: int, *, max_messages: int) -> PullResult:
         self._broker.ask(f"pulls {queue} at {offset}")
-        if offset < self._broker.oldest.get(queue, 0):
-            return Pulled([])
-        end = min(self._broker.end(queue), offset + max_messages)
-        return Pulled([one.message for one in self._broker.queues[queue][offset:end]])
+        oldest, end = self._broker.oldest.get(queue, 0), self._broker.end(queue)
+        if not oldest <= offset < end:
+            status = PullStatus.REMOVED if offset < oldest else PullStatus.CAUGHT_UP
+            return PullResult(queue, offset, status, max(offset, oldest), oldest, end, [])
+        found = [one.message for one in self._broker.queues[queue][offset : min(end, offset + max_messages)]]
+        return PullResult(queue, offset, PullStatus.FOUND, offset + len(found), oldest, end, found)
 
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> SimulatedReader:
         for partition_id in self._holder.partition_ids:
@@ -308,11 +312,6 @@ class SimulatedClient:
 
     def sender(self, queue: Queue) -> SimulatedSender:
         return SimulatedSender(self._broker, queue, self._holder.writer)
-
-
-@dataclass(frozen=True)
-class Pulled:
-    messages: list[StoredMessage]
 
 
 @dataclass

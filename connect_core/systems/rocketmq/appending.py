@@ -24,7 +24,7 @@ from connect_core.sdk.values import Floor, Json, Limit
 from connect_core.systems.rocketmq.finding import rewound
 from connect_core.systems.rocketmq.marking import MessageRecogniser, Torn
 from connect_core.systems.rocketmq.parcels import Parcel
-from connect_core.systems.rocketmq.standing import evidence_of, gone, newest_place, target_replaced
+from connect_core.systems.rocketmq.standing import end_and_gone, evidence_of, newest_place, target_replaced
 
 _POLL_S = 0.005
 
@@ -124,9 +124,11 @@ class QueueAppender:
         if not self.anchors:
             return
         last = newest_place(self.anchors)
-        while self._written and self._client.offsets.end(self.queue) <= last:
+        end, lost = end_and_gone(self._client, self.queue, self.anchors)
+        while self._written and end <= last:
             self._wait_for_sight(last, deadline)
-        if lost := gone(self._client, self.queue, self.anchors):
+            end, lost = end_and_gone(self._client, self.queue, self.anchors)
+        if lost:
             raise target_replaced(lost)
 
     def _wait_for_sight(self, place: int, deadline: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from connect_core.errors import TargetChanged
-from connect_core.rocketmq import Acknowledged, Client, Queue, StoredMessage
+from connect_core.rocketmq import Acknowledged, Client, PullResult, Queue, StoredMessage
 from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.sdk.values import Floor, Json, OpenRange
 from connect_core.systems.rocketmq.connecting import queue_of
@@ -93,13 +93,21 @@ def oldest_gone(client: Client, floors: Iterable[Floor]) -> Iterator[Floor]:
 def gone(client: Client, queue: Queue, known: Iterable[Floor]) -> Floor | None:
     """The oldest of these that still tells anything decides for all behind it: it is returned when something else
     stands in its place."""
+    return end_and_gone(client, queue, known)[1]
+
+
+def end_and_gone(client: Client, queue: Queue, known: Iterable[Floor]) -> tuple[int, Floor | None]:
+    """The same, and the end of the queue as the same answer has it; 0 where none of these says what stands anywhere."""
     kept = sorted((floor for floor in known if _AT in floor.evidence), key=lambda floor: int(floor.evidence[_AT]))
-    begin = client.offsets.begin(queue) if len(kept) > 1 else 0
+    begin = end = 0
     for floor in kept:
-        there = _is_there(client, queue, floor) if floor.evidence[_AT] >= begin else None
-        if there is not None:
-            return None if there else floor
-    return None
+        if floor.evidence[_AT] >= begin:
+            seen = client.pull(queue, floor.evidence[_AT], max_messages=1)
+            begin, end = seen.begin, seen.end
+            there = _is_in(seen, floor)
+            if there is not None or end <= seen.offset:  # and nothing behind it can be seen yet, either
+                return end, floor if there is False else None
+    return end, None
 
 
 def stands(client: Client, queue: Queue, floor: Floor) -> bool:
@@ -110,12 +118,14 @@ def stands(client: Client, queue: Queue, floor: Floor) -> bool:
 def _is_there(client: Client, queue: Queue, floor: Floor) -> bool | None:
     """None when nobody can tell: it has expired, or cannot be seen yet."""
     at = floor.evidence.get(_AT)
-    if at is None:
+    return None if at is None else _is_in(client.pull(queue, at, max_messages=1), floor)
+
+
+def _is_in(seen: PullResult, floor: Floor) -> bool | None:
+    """Of the answer to who asks for its place."""
+    if not seen.messages or seen.messages[0].queue_offset != seen.offset:
         return None
-    messages = client.pull(queue, at, max_messages=1).messages
-    if not messages or messages[0].queue_offset != at:
-        return None
-    return _is_that(messages[0], floor)
+    return _is_that(seen.messages[0], floor)
 
 
 def _is_that(message: StoredMessage, floor: Floor) -> bool:

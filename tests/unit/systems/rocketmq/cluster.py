@@ -82,10 +82,11 @@ class MemoryCluster:
 
     def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
         there = self.queues[queue]
+        end = there.end  # first, as brokers do it: what comes meanwhile is in no part of the answer
         found = [message for message in there.messages if message.queue_offset >= max(offset, there.begin)]
         status = PullStatus.FOUND if found and offset >= there.begin else PullStatus.REMOVED
         messages = found[:max_messages] if status is PullStatus.FOUND else []
-        return PullResult(queue, offset, status, offset + len(messages), there.begin, there.end, messages)
+        return PullResult(queue, offset, status, offset + len(messages), there.begin, end, messages)
 
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> _Reader:
         self.reads.append((begin, end))
