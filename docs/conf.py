@@ -21,6 +21,7 @@ NAVIGATION = {
         "Operate": [
             "docs/operate",
             "docs/verify",
+            "docs/trace",
             "docs/backfill",
             "docs/fail-over",
             "docs/scale-out",

@@ -22,6 +22,7 @@ from connect_core.cli import (
     rules,
     runs,
     stacks,
+    tracing,
     verifying,
 )
 from connect_core.cli.errors import Commands
@@ -60,6 +61,7 @@ for register in (
     peeking.register,
     history.register,
     verifying.register,
+    tracing.register,
 ):
     register(app)
 app.add_typer(stacks.app, name="dev")

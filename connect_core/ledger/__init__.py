@@ -36,12 +36,14 @@ from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
 from connect_core.ledger.schema import check, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
+from connect_core.ledger.tracing import BegunRange, Traces
 
 __all__ = [
     "UNFINISHED",
     "Applied",
     "Backfill",
     "Begun",
+    "BegunRange",
     "CommittedOffset",
     "Connector",
     "ConnectorStanding",
@@ -82,6 +84,7 @@ class Ledger(
     History,
     Backfills,
     Identity,
+    Traces,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

@@ -184,7 +184,7 @@ class History(Transactions):
         if since is not None:
             query = query.where(RANGES.c.closed_at >= since)
         with self._read() as connection:
-            return [_settled_of(row) for row in connection.execute(query)]
+            return [settled_of(row) for row in connection.execute(query)]
 
     def written_before(self, one: SettledRange) -> SettledRange | None:
         """The newest one before it, of the same partition in the same stream, all of whose records its own attempt has
@@ -198,7 +198,7 @@ class History(Transactions):
         )
         with self._read() as connection:
             row = connection.execute(mine.order_by(RANGES.c.id.desc()).limit(1)).one_or_none()
-        return None if row is None else _settled_of(row)
+        return None if row is None else settled_of(row)
 
     def receipts_near(
         self, uid: str, partition: Partition, offset: int, each_side: int = 16
@@ -214,8 +214,8 @@ class History(Transactions):
             same = mine.where(RANGES.c.incarnation == row.incarnation, RANGES.c.delivered > 0)
             before = same.where(RANGES.c.end_offset <= offset).order_by(RANGES.c.end_offset.desc()).limit(each_side)
             behind = same.where(RANGES.c.end_offset > offset).order_by(RANGES.c.begin_offset).limit(each_side)
-            around = [_settled_of(one) for query in (before, behind) for one in connection.execute(query)]
-        return _settled_of(row), sorted(around, key=lambda one: (one.receipt.begin, one.receipt.end))
+            around = [settled_of(one) for query in (before, behind) for one in connection.execute(query)]
+        return settled_of(row), sorted(around, key=lambda one: (one.receipt.begin, one.receipt.end))
 
     def ranges_of_run(self, uid: str, run: str) -> list[SettledRange]:
         """What one run has settled, in that order. `run` may be a scheduler's, with or without the words before it:
@@ -224,7 +224,7 @@ class History(Transactions):
         ids = sa.select(RUNS.c.id).where(RUNS.c.uid == uid, (RUNS.c.id == run) | elsewhere)
         query = self._settled(uid).where(RANGES.c.run_id.in_(ids)).order_by(RANGES.c.closed_at, RANGES.c.id)
         with self._read() as connection:
-            return [_settled_of(row) for row in connection.execute(query)]
+            return [settled_of(row) for row in connection.execute(query)]
 
     def offsets(self, uid: str, stream: str | None = None) -> list[CommittedOffset]:
         """Committed positions, by stream and partition."""
@@ -271,7 +271,7 @@ class History(Transactions):
         """Newest first, with the original bytes."""
         query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.uid == uid).order_by(DEAD_LETTERS.c.id.desc())
         with self._read() as connection:
-            return [_dead_letter_of(row) for row in connection.execute(query.limit(limit))]
+            return [dead_letter_of(row) for row in connection.execute(query.limit(limit))]
 
     def dead_letter(self, dead_letter_id: int) -> DeadLetter:
         """Raises ConfigError when there is none of this number."""
@@ -280,7 +280,7 @@ class History(Transactions):
             row = connection.execute(query).one_or_none()
         if row is None:
             raise ConfigError(f"There is no dead letter {dead_letter_id}", next_step="See `waybill dead-letters list`")
-        return _dead_letter_of(row)
+        return dead_letter_of(row)
 
     def discard_dead_letters(self, uid: str, ids: Sequence[int], *, who: str, why: str = "") -> int:
         """Removes dead letters for good; returns how many there were."""
@@ -323,7 +323,7 @@ def _run_of(row: Any) -> Run:
     )
 
 
-def _settled_of(row: Any) -> SettledRange:
+def settled_of(row: Any) -> SettledRange:
     return SettledRange(
         id=row.id,
         uid=row.uid,
@@ -384,7 +384,7 @@ def _hand_move(row: Any) -> HandMove:
     return HandMove(step.stream, step.partition, step.before, step.after, row.who, row.why, step.at)
 
 
-def _dead_letter_of(row: Any) -> DeadLetter:
+def dead_letter_of(row: Any) -> DeadLetter:
     return DeadLetter(
         id=row.id,
         uid=row.uid,

@@ -16,8 +16,10 @@ from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import DEFAULT_GROUP, MAX_MESSAGES, PullResult, pull
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.reading import UNBOUNDED, QueueReader
+from connect_core.rocketmq.searching import with_key
 from connect_core.rocketmq.sending import BatchSender
 from connect_core.rocketmq.topics import Topics
+from connect_core.rocketmq.wire.stored_message import StoredMessage
 
 
 class Client:
@@ -60,6 +62,10 @@ class Client:
         return QueueReader(
             self._network, queue, begin, end, deadline=deadline, group=group, idle_timeout_s=idle_timeout_s
         )
+
+    def with_key(self, topic: str, key: str, *, most: int = 64) -> list[tuple[Queue, StoredMessage]]:
+        """Messages with this key or id, where they stand: at most so many of each broker."""
+        return with_key(self._network, self.topics, topic, key, most)
 
     def sender(self, queue: Queue) -> BatchSender:
         """Raises `TopicMissing`, or `PermissionRefused` when the queue may not be written."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.sdk.digest import RecordDigest
-from connect_core.sdk.records import Lineage
+from connect_core.sdk.records import Coordinates, Lineage
 from connect_core.sdk.values import Json
 
 Identities = NDArray[Any]
@@ -68,6 +68,23 @@ class Rereadable(Protocol):
 
     def reread(self, claims: Sequence[Claim]) -> Iterator[Reread]:
         """One for each of these ranges, in any order; they are all that one run of a task has settled. Read-only."""
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A sink in whose targets one record can be found again. Read-only."""
+
+    def places(self, claim: Claim, offset: int) -> list[tuple[int, str]]:
+        """Where outputs of the record at `offset` stand, which is in the range of the claim: the ordinal of each, and
+        its place as a person would name it; copies too. Empty where nothing is there."""
+
+    def at_place(self, place: str) -> list[Coordinates]:
+        """Which record stands at a place: none where it is no record of Waybill. Raises ConfigError where a place is
+        named in another way, or nothing stands there."""
+
+    def with_key(self, target: Json, key: str) -> list[Coordinates]:
+        """Which records in the targets that a range has pinned have this key. Raises ConfigError where targets cannot
+        be asked for keys."""
 
 
 @dataclass

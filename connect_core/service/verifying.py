@@ -16,7 +16,6 @@ from connect_core.service.opened import Opened
 from connect_core.service.streams import of_stream
 from connect_core.systems import SYSTEMS
 from connect_core.systems import sink as opened_sink
-from connect_core.work import Side
 
 Progress = Callable[[int, int], None]
 """Told how many of how many ranges have been read again."""
@@ -60,16 +59,17 @@ def _reread(
     for one in settled:
         way = f"{one.pins.revision} {one.pins.connections}"
         if way not in sinks:
-            pinned = resolved(
-                opened.ledger, opened.settings, opened.home, connector, one.pins.revision, one.pins.connections
-            )
-            sinks[way] = _rereadable(pinned.sink, resources)
+            sinks[way] = sink_of(opened, connector, one, resources)
         by_run.setdefault((one.run_id, way), []).append(one)
     for (_, way), mine in by_run.items():
-        yield from sinks[way].reread([_claim(opened, one) for one in mine])
+        yield from sinks[way].reread([claim_of(opened, one) for one in mine])
 
 
-def _rereadable(side: Side, resources: ExitStack) -> Rereadable:
+def sink_of(opened: Opened, connector: Connector, one: SettledRange, resources: ExitStack) -> Rereadable:
+    """The sink that a range was settled with. Raises ConfigError for one whose targets cannot be read again."""
+    side = resolved(
+        opened.ledger, opened.settings, opened.home, connector, one.pins.revision, one.pins.connections
+    ).sink
     sink = opened_sink(revealed(side), resources)
     if isinstance(sink, Rereadable):
         return sink
@@ -79,7 +79,8 @@ def _rereadable(side: Side, resources: ExitStack) -> Rereadable:
     )
 
 
-def _claim(opened: Opened, one: SettledRange) -> Claim:
+def claim_of(opened: Opened, one: SettledRange) -> Claim:
+    """What its receipt says."""
     receipt = one.receipt
     sought = bool(receipt.deduplicated) or receipt.reconstructed
     before = opened.ledger.written_before(one) if sought else None

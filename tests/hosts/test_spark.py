@@ -150,6 +150,7 @@ def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Co
             process.wait()
 
 
+@COSTLY
 def test_topics_are_copied_by_executors_on_another_host_whose_clock_is_months_ahead(copying: Copying) -> None:
     assert ended(copying.start()) == 0
     copying.require_copied()

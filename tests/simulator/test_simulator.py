@@ -9,7 +9,7 @@ from collections import Counter
 
 from tests.simulator.running import replayed, simulated
 
-FIRST_SEED, HISTORIES = 20_000, 40
+FIRST_SEED, HISTORIES = 20_000, 20
 
 
 def test_no_rule_is_broken() -> None:

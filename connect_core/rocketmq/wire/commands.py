@@ -12,6 +12,7 @@ from connect_core.rocketmq.wire.fields import wire
 
 class RequestCode(enum.IntEnum):
     PULL_MESSAGE = 11
+    QUERY_MESSAGE = 12
     QUERY_CONSUMER_OFFSET = 14
     UPDATE_CONSUMER_OFFSET = 15
     UPDATE_AND_CREATE_TOPIC = 17
@@ -183,6 +184,19 @@ class PullRequest:
     suspend_ms: int = wire("suspendTimeoutMillis", 0)
     subscription: str = wire("subscription", "*")
     sub_version: int = wire("subVersion", 0)
+
+
+@dataclass(frozen=True)
+class QueryRequest:
+    """By a word of KEYS, or, where `by_unique_key` says so, by UNIQ_KEY. Times are those of storing, in milliseconds
+    since 1970."""
+
+    topic: str = wire("topic")
+    key: str = wire("key")
+    max_messages: int = wire("maxNum")
+    begin_ms: int = wire("beginTimestamp", 0)
+    end_ms: int = wire("endTimestamp", (1 << 63) - 1)
+    by_unique_key: bool = wire("_UNIQUE_KEY_QUERY", False)
 
 
 @dataclass(frozen=True)

@@ -30,22 +30,37 @@ def reread(client: Client, claims: Sequence[Claim]) -> Iterator[Reread]:
     """See `sdk.rereading.Rereadable`."""
     with_records = [one for one in claims if one.outputs]
     yield from (Reread(one.range_id, Verdict.SAME) for one in claims if not one.outputs)
-    bounds = _bounds(client, {queue for one in with_records for queue in _queues(one)})
-    bounds |= _what_cannot_be_seen_yet(client, bounds, with_records)
-    stretches = {one.range_id: _stretches(one, bounds) for one in with_records}
-    tally = Tally(with_records)
+    places, tally = ClaimedPlaces(client, with_records), Tally(with_records)
     recogniser = ColumnRecogniser({one.lineage for one in with_records})
-    for queue, begin, end in _united(stretches.values(), bounds):
-        for part in parts(client.read(queue, begin, end, deadline=time.monotonic() + _READ_S), queue):
-            if not isinstance(part, Hole):
-                _count(part, queue, recogniser, tally)
+    for queue, part in places.read():
+        _count(part, queue, recogniser, tally)
     for one in with_records:
-        yield tally.reread(one, expired=_expired(stretches[one.range_id], bounds))
+        yield tally.reread(one, expired=places.expired(one))
 
 
-def _expired(places: Iterable[tuple[Queue, Span]], bounds: Mapping[Queue, Span]) -> int:
-    """How many of these places a queue had and has no more: it begins behind them."""
-    return sum(max(min(end, bounds.get(queue, (0, 0))[0]) - begin, 0) for queue, (begin, end) in places)
+class ClaimedPlaces:
+    """Where the records of these claims can stand, as far as the queues have it. Raises Unreachable where a broker is
+    away."""
+
+    def __init__(self, client: Client, claims: Sequence[Claim]) -> None:
+        self._client = client
+        self._bounds = bounds = _bounds(client, {queue for one in claims for queue in _queues(one)})
+        bounds |= _what_cannot_be_seen_yet(client, bounds, claims)
+        self._stretches = {one.range_id: _stretches(one, bounds) for one in claims}
+
+    def read(self) -> Iterator[tuple[Queue, Columns]]:
+        """What stands there now, each place once."""
+        for queue, begin, end in _united(self._stretches.values(), self._bounds):
+            for part in parts(self._client.read(queue, begin, end, deadline=time.monotonic() + _READ_S), queue):
+                if not isinstance(part, Hole):
+                    yield queue, part
+
+    def expired(self, one: Claim) -> int:
+        """How many of its places a queue had and has no more: it begins behind them."""
+        begins = {queue: begin for queue, (begin, _) in self._bounds.items()}
+        return sum(
+            max(min(end, begins.get(queue, 0)) - begin, 0) for queue, (begin, end) in self._stretches[one.range_id]
+        )
 
 
 def _bounds(client: Client, queues: set[Queue]) -> dict[Queue, Span]:

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from connect_core.errors import ConfigError, Failure
 from connect_core.rocketmq import Client, Queue
-from connect_core.sdk.records import Lineage
+from connect_core.sdk.records import Coordinates, Lineage
 from connect_core.sdk.rereading import Claim, Reread
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Outside, Scan, Targets, Writer
 from connect_core.sdk.spans import Span, uncovered
 from connect_core.sdk.values import Attempt, Floor, Json, OpenRange, Range
+from connect_core.systems.rocketmq import tracing
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.connecting import Connecting, is_queue, queue_of, telling_who_is_away
 from connect_core.systems.rocketmq.dynamic_topics import DynamicTopics, outside
@@ -55,8 +56,8 @@ from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 
 class RocketMQSink:
-    """A `sdk.sink.Sink`, `Expiring`, `Homing`, and `sdk.rereading.Rereadable`; `Growing` where templates of rules name
-    topics."""
+    """A `sdk.sink.Sink`, `Expiring`, `Homing`, `sdk.rereading.Rereadable` and `Traceable`; `Growing` where templates of
+    rules name topics."""
 
     scan_tells_records = True
 
@@ -181,6 +182,18 @@ class RocketMQSink:
     def reread(self, claims: Sequence[Claim]) -> Iterator[Reread]:
         with self._connecting.client() as client:
             yield from reread(client, claims)
+
+    def places(self, claim: Claim, offset: int) -> list[tuple[int, str]]:
+        with self._connecting.client() as client:
+            return tracing.places(client, claim, offset)
+
+    def at_place(self, place: str) -> list[Coordinates]:
+        with self._connecting.client() as client:
+            return tracing.at_place(client, place)
+
+    def with_key(self, target: Json, key: str) -> list[Coordinates]:
+        with self._connecting.client() as client:
+            return tracing.with_key(client, target, key)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
         found = invalid_rows(records, int(self._options.max_message_bytes))

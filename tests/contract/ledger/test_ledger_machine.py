@@ -12,7 +12,7 @@ from tests.faults.rows import FaultRow
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(1800)]
 
-FEW, MANY = 25, 300
+FEW, MANY = 12, 300
 """Histories in `make test` and in `make faults`; each has up to 30 steps. Add Phase.shrink below to make a failing one
 as short as it can be: that takes minutes."""
 

@@ -11,6 +11,7 @@ import pytest
 from tests.site import Site
 
 pytestmark = pytest.mark.server
+COSTLY = pytest.mark.fault(costly=True)
 
 STACK = re.compile(r"\bat (org|java|scala|io)\.|Traceback|\.scala:\d+|Py4J|File \"|JVM stacktrace|Fatal Python")
 
@@ -32,7 +33,7 @@ def crashed(site: Site, engine: str) -> list[str]:
     return [line for line in f"{out}\n{err}".splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("engine", ["spark", "submit", "inline"])
+@pytest.mark.parametrize("engine", ["spark", pytest.param("submit", marks=COSTLY), "inline"])
 def test_a_killed_worker_is_one_line_that_names_a_file(site: Site, engine: str) -> None:
     lines = crashed(site, engine)
     assert not [line for line in lines if STACK.search(line)], "\n".join(lines)

@@ -32,10 +32,6 @@ class TestTheTableOfTheExample(suite_of("sqlite").TestTheTable):  # type: ignore
     pass
 
 
-class TestTheSpoolOfThePage(suite_of("spool").TestTheSpool):  # type: ignore[misc]
-    pass
-
-
 class TestTheRowsOfThePage(suite_of("latest").TestTheRows):  # type: ignore[misc]
     pass
 

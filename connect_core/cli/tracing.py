@@ -1,0 +1,59 @@
+"""trace: what became of one record. Reads only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from connect_core.cli import completing, output
+from connect_core.cli.output import JsonFlag
+from connect_core.errors import ConfigError
+from connect_core.service.opened import reading
+
+
+def register(app: typer.Typer) -> None:
+    app.command("trace")(trace)
+
+
+def trace(
+    name: Annotated[
+        str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
+    ],
+    source: Annotated[
+        str, typer.Option("--source", metavar="PARTITION:OFFSET", help="The record at this place of the source.")
+    ] = "",
+    target: Annotated[
+        str, typer.Option("--target", metavar="QUEUE:OFFSET", help="The one at this place of the target.")
+    ] = "",
+    key: Annotated[str, typer.Option("--key", help="Those in the target with this key, or message id.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Follow one record: through which ranges and runs it went, and where it is now. Nothing is written."""
+    from connect_core.service import tracing
+
+    if [bool(source), bool(target), bool(key)].count(True) != 1:
+        raise ConfigError("Name one record", next_step="Give one of --source, --target, --key")
+    with reading() as opened:
+        told = tracing.traced(opened, name, source=source, target=target, key=key)
+    output.emit(as_json, told, lambda: _show(told["records"]))
+
+
+def _show(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        output.line(f"{record['partition']}:{record['offset']}")
+        if record["what"]:
+            output.line(f"  {record['what']}")
+        for one in record["ranges"]:
+            _show_range(one)
+
+
+def _show_range(one: dict[str, Any]) -> None:
+    span = f"{one['begin']:,} to {one['end']:,}" if one["end"] is not None else f"from {one['begin']:,} on"
+    stream = "" if one["stream"] == "live" else f", {one['stream']}"
+    settled = f", settled {output.cell(one['settled_at'])}" if one["settled_at"] else ""
+    attempts = f", attempt {one['attempts']}" if one["attempts"] > 1 else ""
+    output.line(f"  range {one['range']} ({span}{stream}): run {one['run']}{attempts}{settled}")
+    output.line(f"    {one['state']}{': ' if one['what'] else ''}{one['what']}")
+    for place in one["places"]:
+        output.line(f"    at {place}")

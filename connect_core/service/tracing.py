@@ -1,0 +1,223 @@
+"""Follows one record: from its place in the source, its place in the target, or its key, through ranges and receipts to
+where it stands now. Reads only: nothing is written, no lease is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from connect_core.errors import ConfigError
+from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange
+from connect_core.sdk.records import Coordinates, Partition
+from connect_core.sdk.rereading import Rereadable, Traceable, Verdict
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service.opened import Opened
+from connect_core.service.verifying import claim_of, sink_of
+
+_CANNOT = "its target cannot be asked for one record; its receipt says what was delivered"
+
+
+class _Wanted(NamedTuple):
+    """A record of a connector. Without a lineage: whatever has that offset, in any stream and incarnation."""
+
+    partition: Partition
+    offset: int
+    of: Coordinates | None = None
+
+    def has(self, stream: str, incarnation: int) -> bool:
+        lineage = self.of.lineage if self.of else None
+        return lineage is None or (lineage.stream, lineage.incarnation) == (stream, incarnation)
+
+
+def traced(opened: Opened, name: str, *, source: str = "", target: str = "", key: str = "") -> Json:
+    """What became of the record at `source` (PARTITION:OFFSET), of the one that stands at a place of the `target`, or
+    of those in the target with a `key`; one of the three is given. Raises ConfigError where there is none."""
+    connector = opened.ledger.connector(name)
+    with ExitStack() as resources:
+        if source:
+            wanted = [_at(opened, connector, source)]
+        else:
+            sink, newest = _newest(opened, connector, resources)
+            found = sink.at_place(target) if target else sink.with_key(newest.pins.target, key)
+            wanted = _of_coordinates(opened, connector, found, target or f"key {key}")
+        return {"connector": name, "records": [_trace(opened, connector, one, resources) for one in wanted]}
+
+
+def _at(opened: Opened, connector: Connector, source: str) -> _Wanted:
+    name, _, offset = source.rpartition(":")
+    if not name or not offset.isdecimal():
+        raise ConfigError(f"{source!r} names no record of a source", next_step="Name it as PARTITION:OFFSET")
+    known = [one.partition for one in opened.ledger.offsets(connector.uid)]
+    if Partition(name) not in known and not opened.ledger.partitions_of_id(connector.uid, Partition(name).id):
+        raise ConfigError(
+            f"{connector.name} has read nothing of a partition {name}",
+            next_step=f"`waybill offsets show {connector.name}` lists its partitions",
+        )
+    return _Wanted(Partition(name), int(offset))
+
+
+def _newest(opened: Opened, connector: Connector, resources: ExitStack) -> tuple[Traceable, SettledRange]:
+    """The sink of what was settled last, which knows where the targets are."""
+    settled = opened.ledger.receipts(connector.uid, limit=1)
+    if not settled:
+        raise ConfigError(
+            f"{connector.name} has settled nothing yet", next_step="Name a record of its source: --source"
+        )
+    sink = sink_of(opened, connector, settled[0], resources)
+    if not isinstance(sink, Traceable):
+        raise ConfigError(
+            f"A single record cannot be found in a target of {connector.name}",
+            next_step="Name a record of its source: --source PARTITION:OFFSET",
+        )
+    return sink, settled[0]
+
+
+def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordinates], where: str) -> list[_Wanted]:
+    """Each record once, whatever copies and outputs of it were found."""
+    mine: dict[tuple[object, int], _Wanted] = {}
+    for one in found:
+        for partition in opened.ledger.partitions_of_id(connector.uid, one.lineage.partition_id):
+            if one.lineage.uid == connector.uid:
+                mine.setdefault((one.lineage, one.offset), _Wanted(partition, one.offset, one))
+    if not mine:
+        others = sorted({one.lineage.uid for one in found} - {connector.uid})
+        whose = f"It is of another connector (uid {', '.join(others)})" if others else "Nobody knows who wrote it"
+        raise ConfigError(
+            f"There is no record of {connector.name}" if found else "There is no record that Waybill has written",
+            where=where,
+            next_step=whose
+            if found
+            else "Keys are found in the topics of the newest range, as long as brokers keep them",
+        )
+    return list(mine.values())
+
+
+def _trace(opened: Opened, connector: Connector, wanted: _Wanted, resources: ExitStack) -> Json:
+    ledger, uid = opened.ledger, connector.uid
+    settled = [one for one in ledger.settled_over(uid, *wanted[:2]) if wanted.has(one.stream, one.incarnation)]
+    begun = [one for one in ledger.begun_before(uid, *wanted[:2]) if wanted.has(one.stream, one.incarnation)]
+    letters = ledger.dead_letters_of(uid, *wanted[:2])
+    ranges = [_settled(opened, connector, wanted, one, letters, resources) for one in settled]
+    ranges += [_begun(one) for one in begun]
+    return {
+        "partition": wanted.partition.key,
+        "offset": wanted.offset,
+        "ranges": ranges,
+        "what": "" if ranges else _of_none(opened, connector, wanted),
+    }
+
+
+def _settled(
+    opened: Opened,
+    connector: Connector,
+    wanted: _Wanted,
+    one: SettledRange,
+    letters: Sequence[DeadLetter],
+    resources: ExitStack,
+) -> Json:
+    mine = [letter for letter in letters if (letter.stream, letter.incarnation) == (one.stream, one.incarnation)]
+    state, what, places = _in_target(opened, connector, wanted, one, resources)
+    if mine and not places:
+        state = "rejected"
+        what = f"in {mine[0].stage}: {mine[0].message} (dead letter {mine[0].id})"
+    return {
+        "range": one.id,
+        "stream": one.stream,
+        "incarnation": one.incarnation,
+        "begin": one.receipt.begin,
+        "end": one.receipt.end,
+        "run": one.run_id,
+        "attempts": one.attempts,
+        "settled_at": one.settled_at,
+        "state": state,
+        "what": what,
+        "places": places,
+        "dead_letters": [letter.id for letter in mine],
+    }
+
+
+def _in_target(
+    opened: Opened, connector: Connector, wanted: _Wanted, one: SettledRange, resources: ExitStack
+) -> tuple[str, str, list[str]]:
+    """In a word and a sentence what became of it, and where it stands."""
+    if not one.receipt.emitted:
+        return "not there", _not_there(one), []
+    try:
+        sink = sink_of(opened, connector, one, resources)
+    except ConfigError as error:
+        return "delivered", f"{error.what}: its receipt says what was delivered", []
+    claim = claim_of(opened, one)
+    if not isinstance(sink, Traceable):
+        return "delivered", _CANNOT, [_stretch(one)]
+    found = sink.places(claim, wanted.offset)
+    if found:
+        outputs = len({ordinal for ordinal, _ in found})
+        more = len(found) - outputs
+        return "delivered", f"{more} more than once" if more else "", [place for _, place in found]
+    if one.receipt.filtered or one.receipt.absent or one.receipt.rejected:
+        return "not there", _not_there(one), []
+    return _missing(sink, one, opened)
+
+
+def _missing(sink: Rereadable, one: SettledRange, opened: Opened) -> tuple[str, str, list[str]]:
+    (reread,) = sink.reread([claim_of(opened, one)])
+    if reread.verdict is Verdict.GONE:
+        return "deleted", "the target has deleted its oldest records, and this one among them", []
+    return (
+        "missing",
+        f"its receipt says that all of its range were delivered; now {reread.what or 'it is not there'}",
+        [],
+    )
+
+
+def _not_there(one: SettledRange) -> str:
+    """What was left out of a range is counted, not listed."""
+    receipt = one.receipt
+    counted = {"filtered": receipt.filtered, "rejected": receipt.rejected, "not in the source": receipt.absent}
+    told = [f"{count:,} {word}" for word, count in counted.items() if count]
+    return f"it is not in the target; of this range the receipt counts {' and '.join(told) or 'no record'}"
+
+
+def _stretch(one: SettledRange) -> str:
+    return ", ".join(f"{name} {spans}" for name, spans in one.receipt.where.items())
+
+
+def _begun(one: BegunRange) -> Json:
+    told = {
+        "open": f"run {one.run} has begun it; it, or the next run, finishes it",
+        "abandoned": "a person gave this range up, and nobody has looked for it",
+    }
+    return {
+        "range": one.id,
+        "stream": one.stream,
+        "incarnation": one.incarnation,
+        "begin": one.begin,
+        "end": None,
+        "run": one.run,
+        "attempts": one.attempts,
+        "settled_at": None,
+        "state": one.state,
+        "what": told.get(one.state, ""),
+        "places": [],
+        "dead_letters": [],
+    }
+
+
+def _of_none(opened: Opened, connector: Connector, wanted: _Wanted) -> str:
+    """Why no range has it."""
+    ledger, uid = opened.ledger, connector.uid
+    for stored in (*ledger.gaps(uid), *ledger.left_out(uid)):
+        gap = stored.gap
+        if stored.partition == wanted.partition and gap.loses and gap.begin <= wanted.offset < (gap.end or 0):
+            by = (
+                "a person set the offset past it"
+                if stored.run_id is None
+                else f"in the gap that run {stored.run_id} told"
+            )
+            return f"It was not moved: {by} ({gap.reason})"
+    committed = [one for one in ledger.offsets(uid, LIVE) if one.partition == wanted.partition]
+    at = committed[0].position.offset if committed else 0
+    if wanted.offset >= at:
+        return f"It was not read yet: the next run begins at {at:,}"
+    return "No range has it: the connector began behind it, or its offset was set past it"

@@ -1,0 +1,104 @@
+"""`waybill trace` follows one record: by its place in the source, in the target, or its key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connect_core.rocketmq import Client, ClientOptions
+from tests.faults.kit.processes import wait_for
+from tests.faults.kit.topics import fill
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+WRONG = 2
+RULES = [
+    {"name": "all", "keys": "{$.id}"},
+    {"name": "odd", "when": "$.odd", "to": "TOPIC-odd"},
+]
+
+
+def traced(site: Site, *words: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = site.json("trace", "a", *words)["records"]
+    return records
+
+
+def lines_into_topics(site: Site, count: int, *rules: dict[str, str]) -> list[str]:
+    """The places of the lines."""
+    lines = [f'{{"id":"k{number}","odd":{str(number % 2 == 1).lower()}}}\n' for number in range(count)]
+    (site.folder / "a.log").write_text("".join(lines))
+    named = [{**one, **({"to": f"{site.topic}-odd"} if "to" in one else {})} for one in rules]
+    sink = {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic, "queues": 2}}
+    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "rules": named})
+    site.waybill("run", "a", "--engine", "inline")
+    return [f"{site.folder / 'a.log'}:{sum(map(len, lines[:number]))}" for number in range(count)]
+
+
+def test_a_line_is_found_in_both_of_its_topics_by_each_of_its_names(inline_site: Site) -> None:
+    line = lines_into_topics(inline_site, 400, *RULES)[301]
+    [record] = traced(inline_site, "--source", line)
+    [settled] = record["ranges"]
+    assert settled["state"] == "delivered"
+    with Client(ClientOptions(name_servers=tuple(inline_site.name_servers))) as client:
+        wait_for(lambda: client.with_key(inline_site.topic, "k301"), "the index of the broker")
+        (found, *_) = client.with_key(inline_site.topic, "k301")
+        assert client.with_key(inline_site.topic, "k30x") == []
+    assert f"{found[0]}:{found[1].queue_offset}" in settled["places"]
+    assert {place.split("/")[0] for place in settled["places"]} == {inline_site.topic, f"{inline_site.topic}-odd"}
+    for words in (("--key", "k301"), *(("--target", place) for place in settled["places"])):
+        assert traced(inline_site, *words) == [record], words
+    shown = inline_site.waybill("trace", "a", "--key", "k301")
+    assert line in shown
+    assert f"at {settled['places'][0]}" in shown
+
+
+def test_a_record_that_is_in_no_target_says_why(inline_site: Site) -> None:
+    even, odd, *_ = lines_into_topics(inline_site, 10, RULES[1])
+    [record] = traced(inline_site, "--source", even)
+    assert record["ranges"][0]["state"] == "not there"
+    assert "5 filtered" in record["ranges"][0]["what"]
+    [record] = traced(inline_site, "--source", odd)
+    assert record["ranges"][0]["state"] == "delivered"
+    [record] = traced(inline_site, "--source", f"{even.rpartition(':')[0]}:1000000")
+    assert record["ranges"] == []
+    assert "not read yet" in record["what"]
+
+
+def test_a_record_that_was_delivered_and_is_there_no_more(inline_site: Site) -> None:
+    line, *_ = lines_into_topics(inline_site, 10, *RULES)
+    with Client(ClientOptions(name_servers=tuple(inline_site.name_servers))) as client:
+        client.topics.delete(inline_site.topic)
+    [record] = traced(inline_site, "--source", line)
+    assert record["ranges"][0]["state"] == "missing"
+
+
+def test_a_dead_letter_is_named(inline_site: Site) -> None:
+    (inline_site.folder / "a.log").write_text('{"id":"k"}\n' + "x" * 5_000 + "\n")
+    sink = {
+        "rocketmq": {"name_servers": inline_site.name_servers, "topic": inline_site.topic, "max_message_bytes": 2048}
+    }
+    inline_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "errors": {"tolerance": "all"}})
+    inline_site.waybill("run", "a", "--engine", "inline")
+    [record] = traced(inline_site, "--source", f"{inline_site.folder / 'a.log'}:11")
+    [settled] = record["ranges"]
+    assert settled["state"] == "rejected"
+    assert len(settled["dead_letters"]) == 1
+
+
+def test_places_that_name_no_record(inline_site: Site) -> None:
+    lines_into_topics(inline_site, 10, *RULES)
+    others = f"{inline_site.topic}-of-others"
+    fill(inline_site.name_servers, others, [[b"x"]])
+    for words in (
+        (),
+        ("--source", "nowhere:0"),
+        ("--source", "nowhere"),
+        ("--target", "nowhere"),
+        ("--target", f"{inline_site.topic}/broker-a/0:999999"),
+        ("--target", f"{others}/broker-a/0:0"),
+        ("--key", "no-such-key"),
+        ("--key", "k1", "--source", "a:0"),
+    ):
+        inline_site.waybill("trace", "a", *words, code=WRONG)
