@@ -1,17 +1,21 @@
-"""verify: the target read again, compared with the receipts. Reads only."""
+"""verify: the target read again, compared with the receipts; and what differs sent again, on request."""
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
+from connect_core.cli.consent import Yes
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.cli.runs import duration
-from connect_core.errors import DataError
-from connect_core.service.opened import reading
+from connect_core.cli.progress import listening
+from connect_core.cli.runs import EngineName, duration
+from connect_core.errors import ConfigError, DataError
+from connect_core.service.opened import reading, working
 
 
 def register(app: typer.Typer) -> None:
@@ -30,20 +34,54 @@ def verify(
     stream: Annotated[
         str, typer.Option("--stream", help="live, all, or a stream as `backfills list` shows it.")
     ] = "live",
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Send the ranges that differ again, in a backfill, and verify them once more."),
+    ] = False,
+    yes: Yes = False,
+    engine: EngineName = "",
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Read the target again, and compare it with the receipts, range by range. Exit code 5 when it differs.
 
-    Nothing is written. What a target has deleted by itself (GONE) is listed, and is no fault.
+    Nothing is written, but by --repair. What a target has deleted by itself (GONE) is listed, and is no fault.
     """
     from connect_core.service import verifying
 
-    with reading() as opened:
-        told = verifying.verified(opened, name, run=run, since_s=since, stream=stream)
+    def verified() -> dict[str, Any]:
+        with reading() as opened:
+            return verifying.verified(opened, name, run=run, since_s=since, stream=stream)
+
+    told = verified()
+    if repair and told["differs"]:
+        _repair(told, yes, engine)
+        told = verified()
     output.emit(as_json, told, lambda: _show(told, wide))
     if told["differs"]:
         raise typer.Exit(DataError.exit_code)
+
+
+def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
+    """What is there still of these ranges is there twice then: so a person is asked. Raises ConfigError where nobody
+    can be asked, Abort when they say no."""
+    from connect_core.service import backfill_runs
+    from connect_core.service.runs import How
+
+    name, differing = told["connector"], [one for one in told["others"] if one["verdict"] == "differs"]
+    records = output.count(sum(one["records"] for one in differing), "record")
+    sentence = (
+        f"{output.count(len(differing), 'range')} with {records} will be sent again, beside what is there of them"
+    )
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError(sentence, where=f"connector {name}", next_step="Nothing was sent. Add --yes to confirm")
+    output.notice(f"{name}: {sentence}")
+    if not yes:
+        typer.confirm("Send them?", abort=True, err=True)
+    ranges = tuple(f"{one['partition']}:{one['begin']}-{one['end']}" for one in differing)
+    request = backfill_runs.Request(ranges=ranges, why="waybill verify --repair")
+    with working() as opened:
+        backfill_runs.begin(opened, name, request, How(partial(listening, True), output.notice, engine))
 
 
 def _show(told: dict[str, Any], wide: bool) -> None:
@@ -70,5 +108,5 @@ def _show(told: dict[str, Any], wide: bool) -> None:
     for one in [one for one in told["others"] if one["verdict"] == "differs"][:1]:
         output.notice(
             "Nothing that was settled is sent again by itself. To send a stretch again, beside what is there:"
-            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'"
+            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'; all of them: --repair"
         )

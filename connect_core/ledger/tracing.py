@@ -34,10 +34,10 @@ class Traces(Transactions):
         with self._read() as connection:
             return [Partition(row.partition_key) for row in connection.execute(query.limit(1))]
 
-    def settled_over(self, uid: str, partition: Partition, offset: int) -> list[SettledRange]:
-        """The settled ranges in which a record is, of all streams and incarnations, oldest first."""
+    def settled_over(self, uid: str, partition: Partition, begin: int, end: int) -> list[SettledRange]:
+        """The settled ranges with a part of `[begin, end)`, of all streams and incarnations, oldest first."""
         mine = _of(uid, partition).where(
-            RANGES.c.state == "settled", RANGES.c.begin_offset <= offset, RANGES.c.end_offset > offset
+            RANGES.c.state == "settled", RANGES.c.begin_offset < end, RANGES.c.end_offset > begin
         )
         with self._read() as connection:
             return [settled_of(row) for row in connection.execute(mine)]

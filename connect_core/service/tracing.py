@@ -95,9 +95,11 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
 
 def _trace(opened: Opened, connector: Connector, wanted: _Wanted, resources: ExitStack) -> Json:
     ledger, uid = opened.ledger, connector.uid
-    settled = [one for one in ledger.settled_over(uid, *wanted[:2]) if wanted.has(one.stream, one.incarnation)]
-    begun = [one for one in ledger.begun_before(uid, *wanted[:2]) if wanted.has(one.stream, one.incarnation)]
-    letters = ledger.dead_letters_of(uid, *wanted[:2])
+    partition, offset = wanted.partition, wanted.offset
+    over = ledger.settled_over(uid, partition, offset, offset + 1)
+    settled = [one for one in over if wanted.has(one.stream, one.incarnation)]
+    begun = [one for one in ledger.begun_before(uid, partition, offset) if wanted.has(one.stream, one.incarnation)]
+    letters = ledger.dead_letters_of(uid, partition, offset)
     ranges = [_settled(opened, connector, wanted, one, letters, resources) for one in settled]
     ranges += [_begun(one) for one in begun]
     return {

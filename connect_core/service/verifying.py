@@ -11,12 +11,14 @@ from connect_core.errors import ConfigError
 from connect_core.ledger import Connector, SettledRange
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
+from connect_core.sdk.spans import uncovered
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.opened import Opened
 from connect_core.service.streams import of_stream
 from connect_core.systems import SYSTEMS
 from connect_core.systems import sink as opened_sink
 
+REPAIRED = "repaired"
 Progress = Callable[[int, int], None]
 """Told how many of how many ranges have been read again."""
 
@@ -32,20 +34,25 @@ def verified(
 ) -> Json:
     """Compares what the target of a connector holds with its receipts: those of one run, those settled within so many
     seconds, or all of a stream. Of each verdict how many ranges and records; and the ranges that are not as their
-    receipts say. Raises ConfigError for a target that cannot be read again."""
+    receipts say, but for those `repaired`: a later stream has sent them again, and what that sent is all there. Raises
+    ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
     wanted = None if run else of_stream(stream)
     settled = opened.ledger.receipts(connector.uid, run or None, wanted, limit=None, since=since)
     by_id = {one.id: one for one in settled}
-    told: Json = {"connector": name, "ranges": len(settled), "records": 0, **{verdict.value: 0 for verdict in Verdict}}
+    verdicts = (*(verdict.value for verdict in Verdict), REPAIRED)
+    told: Json = {"connector": name, "ranges": len(settled), "records": 0, **dict.fromkeys(verdicts, 0)}
     others: list[Json] = []
     with ExitStack() as resources:
         for done, found in enumerate(_reread(opened, connector, settled, resources), 1):
-            told[found.verdict.value] += 1
-            told["records"] += by_id[found.range_id].receipt.emitted
+            one, verdict, what = by_id[found.range_id], found.verdict.value, found.what
+            if found.verdict is Verdict.DIFFERS and (stream := _sent_again_by(opened, connector, one, resources)):
+                verdict, what = REPAIRED, f"{what}; {stream} has sent the range again"
+            told[verdict] += 1
+            told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
-                others.append(_told(by_id[found.range_id], found))
+                others.append(_told(one, verdict, what, found.place))
             progress(done, len(settled))
     return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
 
@@ -99,7 +106,22 @@ def claim_of(opened: Opened, one: SettledRange) -> Claim:
     )
 
 
-def _told(one: SettledRange, found: Reread) -> Json:
+def _sent_again_by(opened: Opened, connector: Connector, one: SettledRange, resources: ExitStack) -> str:
+    """The stream that has sent all of a range later, of which all is there; empty where there is none."""
+    begin, end = one.receipt.begin, one.receipt.end
+    over = opened.ledger.settled_over(connector.uid, one.partition, begin, end)
+    beside = [each for each in over if each.stream != one.stream and each.incarnation == one.incarnation]
+    later = [each for each in beside if each.id > one.id]
+    for stream in sorted({each.stream for each in later}):
+        mine = {each.id: each for each in later if each.stream == stream}
+        reread = _reread(opened, connector, [*mine.values()], resources)
+        there = [mine[found.range_id].receipt for found in reread if found.verdict is Verdict.SAME]
+        if not uncovered(begin, end, [(receipt.begin, receipt.end) for receipt in there]):
+            return stream
+    return ""
+
+
+def _told(one: SettledRange, verdict: str, what: str, place: str) -> Json:
     return {
         "range": one.id,
         "run": one.run_id,
@@ -108,7 +130,7 @@ def _told(one: SettledRange, found: Reread) -> Json:
         "end": one.receipt.end,
         "records": one.receipt.emitted,
         "settled_at": one.settled_at,
-        "verdict": found.verdict.value,
-        "what": found.what,
-        "place": found.place,
+        "verdict": verdict,
+        "what": what,
+        "place": place,
     }

@@ -4,6 +4,7 @@ with exit code 5."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,3 +120,26 @@ def test_messages_that_were_copied_with_what_they_carry(site: Site) -> None:
     sink = {"rocketmq": {"name_servers": list(site.name_servers), "topic": site.topic}}
     site.apply("a", {"source": source, "sink": sink})
     assert counts(moved(site)) == {"records": 200, **ALL_SAME}
+
+
+@pytest.mark.server
+def test_what_differs_is_sent_again_and_counts_as_repaired(inline_site: Site) -> None:
+    site = inline_site
+    rules = json.loads(json.dumps(RULES).replace("TOPIC", site.topic))
+    sink = {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic, "queues": 2, "order": "key"}}
+    (site.folder / "a.log").write_text(lines(0, 400))
+    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "rules": rules})
+    assert counts(moved(site)) == {"records": 600, **ALL_SAME}
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(f"{site.topic}-odd")
+    assert "Add --yes" in site.waybill("verify", "a", "--repair", code=2)
+    assert verified(site, code=DIFFERS)["repaired"] == 0
+    told = verified(site, "--repair", "--yes", "--engine", "inline")
+    assert (told["repaired"], told["differs"]) == (told["ranges"], 0)
+    assert "has sent the range again" in told["others"][0]["what"]
+    odd = [json.loads(body)["id"] for body in replace(site, topic=f"{site.topic}-odd").messages()]
+    assert sorted(odd) == sorted(f"k-{number}" for number in range(1, 400, 2))
+    assert verified(site, "--stream", "all")["differs"] == 0
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(f"{site.topic}-odd")
+    assert verified(site, code=DIFFERS)["repaired"] == 0, "what was sent again is lost, too"
