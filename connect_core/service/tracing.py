@@ -15,7 +15,7 @@ from connect_core.sdk.values import LIVE, Json
 from connect_core.service.opened import Opened
 from connect_core.service.verifying import claim_of, sink_of
 
-_CANNOT = "its target cannot be asked for one record; its receipt says what was delivered"
+_CANNOT = "its target cannot be asked for one record; its receipt says where those of its range are"
 
 
 class _Wanted(NamedTuple):
@@ -148,15 +148,14 @@ def _in_target(
     try:
         sink = sink_of(opened, connector, one, resources)
     except ConfigError as error:
-        return "delivered", f"{error.what}: its receipt says what was delivered", []
+        return "settled", f"{error.what}: its receipt says how many records were delivered", []
     claim = claim_of(opened, one)
     if not isinstance(sink, Traceable):
-        return "delivered", _CANNOT, [_stretch(one)]
+        return "settled", _CANNOT, [_stretch(one)]
     found = sink.places(claim, wanted.offset)
     if found:
-        outputs = len({ordinal for ordinal, _ in found})
-        more = len(found) - outputs
-        return "delivered", f"{more} more than once" if more else "", [place for _, place in found]
+        copies = len(found) - len({ordinal for ordinal, _ in found})
+        return "delivered", f"with {copies} copies more than it has outputs" if copies else "", [at for _, at in found]
     if one.receipt.filtered or one.receipt.absent or one.receipt.rejected:
         return "not there", _not_there(one), []
     return _missing(sink, one, opened)

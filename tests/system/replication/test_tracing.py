@@ -102,3 +102,27 @@ def test_places_that_name_no_record(inline_site: Site) -> None:
         ("--key", "k1", "--source", "a:0"),
     ):
         inline_site.waybill("trace", "a", *words, code=WRONG)
+
+
+def test_a_line_of_a_file_is_within_the_bytes_of_its_range(inline_site: Site) -> None:
+    (inline_site.folder / "a.log").write_text("one\ntwo\n")
+    inline_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": {"file": {"path": "out.txt"}}})
+    inline_site.waybill("run", "a", "--engine", "inline")
+    [record] = traced(inline_site, "--source", f"{inline_site.folder / 'a.log'}:4")
+    assert record["ranges"][0]["state"] == "settled"
+    assert "out.txt" in record["ranges"][0]["places"][0]
+    assert "--source" in inline_site.waybill("trace", "a", "--key", "two", code=WRONG)
+
+
+def test_copies_have_places_of_their_own(inline_site: Site) -> None:
+    """A backfill has sent the line again; and a range of which an attempt died has been found, not sent again."""
+    line, *_ = lines_into_topics(inline_site, 10, *RULES)
+    path, _, offset = line.rpartition(":")
+    inline_site.waybill("backfill", "a", "--range", f"{path}:{offset}-1000", "--engine", "inline")
+    [record] = traced(inline_site, "--source", line)
+    assert [one["stream"] == "live" for one in record["ranges"]] == [True, False]
+    assert [one["state"] for one in record["ranges"]] == ["delivered"] * 2
+    places = [place for one in record["ranges"] for place in one["places"]]
+    assert len({*places}) == 2
+    [alone] = traced(inline_site, "--target", places[1])
+    assert alone["ranges"] == record["ranges"][1:]
