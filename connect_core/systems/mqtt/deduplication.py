@@ -27,7 +27,8 @@ id tells nothing any more: nothing is dropped then, nor behind acknowledgements 
 
 A broker that is killed may come back without acknowledgements that it had, or with an older count, and give an id that
 was confirmed to another message with the same content. Nobody can tell these two apart, so what is confirmed is never
-dropped; nor has DUP what a broker has forgotten that it sent.
+dropped; nor has DUP what a broker has forgotten that it sent. It shows where a new packet comes before all that has to
+come again, as far as the acknowledgements tell: as many packets with that content are doubtful (`_forgotten`).
 """
 
 from __future__ import annotations
@@ -119,6 +120,10 @@ class Deduplication:
         self._contents = {one.trace & _CHECKSUM for one in ordered}
         self._in_doubt = any(one.sent for one in ordered)
         """Whether what comes again may come under other ids."""
+        self._first_again: int | None = None
+        """The number of the oldest record that came again over this connection."""
+        self._forgotten: Counter[int] | None = None
+        """Contents that the broker does not know that it has sent; None before a new packet has come."""
         self._replaced: dict[int, list[tuple[int, UnconfirmedRecord]]] = {}
         """By id what stood there before, each with the number of what took its place: as long as that is not settled,
         it stands."""
@@ -169,6 +174,10 @@ class Deduplication:
         if entry and entry.confirmed:
             entry = None
         same = entry is not None and dup and not (entry.trace ^ trace) & _CHECKSUM
+        if same and entry is not None and self._first_again is None:
+            self._first_again = entry.arrival
+        if not dup and self._forgotten is None:
+            self._forgotten = self._missing()
         expected = self._comes_as_expected(packet_id, same=same)
         if (entry is None or not dup) and self._was_there(packet_id):
             self._new_came = self._new_came or not dup
@@ -191,10 +200,23 @@ class Deduplication:
         self.acknowledging([one for one, _ in self._not_come()])
         return False
 
+    def _missing(self) -> Counter[int]:
+        """The contents of what had to come before anything new, and has not. Acknowledgements go in order: of what was
+        written behind a record that came again the broker has none. Of ids that count up their own order tells more."""
+        if self.counts_up:
+            return Counter()
+        again = self._first_again
+        missing = (one for _, one in self._not_come() if not one.sent or (again is not None and one.arrival > again))
+        return Counter(one.trace & _CHECKSUM for one in missing)
+
     def _of_another(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that is not what was written under its id."""
-        in_doubt = self._in_doubt and not self.counts_up
-        if in_doubt and dup and trace & _CHECKSUM in self._contents:
+        in_doubt, content = self._in_doubt and not self.counts_up, trace & _CHECKSUM
+        if in_doubt and dup and content in self._contents:
+            return PacketVerdict.DOUBTFUL
+        if not dup and self._forgotten and self._forgotten[content]:
+            self._forgotten[content] -= 1
+            self._new_came = True
             return PacketVerdict.DOUBTFUL
         if not in_doubt:
             self._by_id.pop(packet_id_of(trace), None)

@@ -71,7 +71,9 @@ def test_the_verdicts(counts_up: bool) -> None:
     assert judged(UnconfirmedRecord(1, trace), trace, dup=True) is PacketVerdict.AGAIN
     assert judged(UnconfirmedRecord(1, doubtful(trace)), trace, dup=True) is PacketVerdict.AGAIN
     again = judged(UnconfirmedRecord(1, trace), trace, dup=False)
-    assert again is (PacketVerdict.DOUBTFUL if counts_up else PacketVerdict.NEW)
+    assert again is PacketVerdict.DOUBTFUL
+    acknowledged = judged(UnconfirmedRecord(1, trace, sent=True), trace, dup=False)
+    assert acknowledged is (PacketVerdict.DOUBTFUL if counts_up else PacketVerdict.NEW)
     assert judged(UnconfirmedRecord(1, trace), other, dup=True) is PacketVerdict.NEW
     sent = judged(UnconfirmedRecord(1, trace, sent=True), trace, dup=True)
     assert sent is (PacketVerdict.AGAIN if counts_up else PacketVerdict.DOUBTFUL)
@@ -239,3 +241,20 @@ def test_after_an_attempt_that_died_as_much_is_known_as_there_are_ids() -> None:
 
 def packet_of(trace: int) -> Packet:
     return packet(packet_id_of(trace), dup=True)
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["not acknowledged", "acknowledged"])
+def test_what_a_broker_has_forgotten_that_it_sent_is_counted(sent: bool) -> None:
+    """HiveMQ CE, killed, comes back without the last of what it had noted: three of five come again, and the others as
+    new ones. Of three that say the same two may be there already."""
+    entries = [UnconfirmedRecord(number, trace_of(number, b"t", b"x"), sent=sent) for number in range(1, 6)]
+    reception = Reception(6, Deduplication(entries))
+    arrivals = reception.take([packet(number, dup=True) for number in (1, 2, 3)])
+    assert [one.doubtful for one in arrivals] == ([True] * 3 if sent else [])
+    arrivals = reception.take([packet(4), packet(5, b"y"), packet(6), packet(7)])
+    assert [one.doubtful for one in arrivals] == [True, False, True, False]
+
+
+def test_nothing_shows_that_a_broker_has_forgotten_all_that_was_acknowledged() -> None:
+    entries = [UnconfirmedRecord(number, trace_of(number, b"t", b"x"), sent=True) for number in range(1, 6)]
+    assert not any(one.doubtful for one in Reception(6, Deduplication(entries)).take([packet(1), packet(2)]))
