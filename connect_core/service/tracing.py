@@ -165,11 +165,9 @@ def _missing(sink: Rereadable, one: SettledRange, opened: Opened) -> tuple[str, 
     (reread,) = sink.reread([claim_of(opened, one)])
     if reread.verdict is Verdict.GONE:
         return "deleted", "the target has deleted its oldest records, and this one among them", []
-    return (
-        "missing",
-        f"its receipt says that all of its range were delivered; now {reread.what or 'it is not there'}",
-        [],
-    )
+    if reread.verdict is Verdict.DIFFERS:
+        return "missing", f"its receipt says that all of its range were delivered; now {reread.what}", []
+    return "no record", f"all {one.receipt.emitted:,} records of this range are in the target, none has this offset", []
 
 
 def _not_there(one: SettledRange) -> str:

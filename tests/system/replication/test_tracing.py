@@ -68,6 +68,8 @@ def test_a_record_that_is_in_no_target_says_why(inline_site: Site) -> None:
 
 def test_a_record_that_was_delivered_and_is_there_no_more(inline_site: Site) -> None:
     line, *_ = lines_into_topics(inline_site, 10, *RULES)
+    [record] = traced(inline_site, "--source", f"{line[:-1]}1")
+    assert record["ranges"][0]["state"] == "no record"
     with Client(ClientOptions(name_servers=tuple(inline_site.name_servers))) as client:
         client.topics.delete(inline_site.topic)
     [record] = traced(inline_site, "--source", line)
