@@ -13,7 +13,7 @@ from tests.simulator.focus import FOCI, focused
 from tests.simulator.plans import ROUTES
 from tests.simulator.running import travelled, travelled_again
 
-FIRST_SEED, JOURNEYS = 20_001, 12
+FIRST_SEED, JOURNEYS = 20_001, 25
 OF_EACH, OF_EACH_IN_GUARDS = 3, 40
 """Any change of the product gives its seeds other journeys: a guard looks at so many that one of them shows what it has
 taken out."""
