@@ -68,7 +68,13 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
     from connect_core.service import backfill_runs
     from connect_core.service.runs import How
 
-    name, differing = told["connector"], [one for one in told["others"] if one["verdict"] == "differs"]
+    name, differing = told["connector"], _can_be_sent_again(told)
+    if not differing:
+        raise ConfigError(
+            "The source has other records under the offsets of the ranges that differ: it was created again since",
+            where=f"connector {name}",
+            next_step="Nothing was sent. Restore the target from elsewhere",
+        )
     records = output.count(sum(one["records"] for one in differing), "record")
     sentence = (
         f"{output.count(len(differing), 'range')} with {records} will be sent again, beside what is there of them"
@@ -82,6 +88,10 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
     request = backfill_runs.Request(ranges=ranges, why="waybill verify --repair")
     with working() as opened:
         backfill_runs.begin(opened, name, request, How(partial(listening, True), output.notice, engine))
+
+
+def _can_be_sent_again(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"]]
 
 
 def _show(told: dict[str, Any], wide: bool) -> None:
@@ -105,7 +115,7 @@ def _show(told: dict[str, Any], wide: bool) -> None:
     )
     output.line("")
     output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
-    for one in [one for one in told["others"] if one["verdict"] == "differs"][:1]:
+    for one in _can_be_sent_again(told)[:1]:
         output.notice(
             "Nothing that was settled is sent again by itself. To send a stretch again, beside what is there:"
             f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'; all of them: --repair"

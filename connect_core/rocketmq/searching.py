@@ -7,7 +7,7 @@ from connect_core.rocketmq.network import Network, accepted, command
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.topics import Topics
 from connect_core.rocketmq.wire.commands import QueryRequest, RequestCode, ResponseCode
-from connect_core.rocketmq.wire.properties import KEYS, UNIQUE_KEY
+from connect_core.rocketmq.wire.properties import KEYS, UNIQUE_KEY, decode
 from connect_core.rocketmq.wire.stored_message import StoredMessage, decode_messages
 
 
@@ -29,6 +29,5 @@ def with_key(network: Network, topics: Topics, topic: str, key: str, most: int) 
 
 
 def _has(message: StoredMessage, topic: str, key: str) -> bool:
-    pairs = (entry.partition(b"\x01")[::2] for entry in message.properties.split(b"\x02"))
-    named = {name.decode(errors="replace"): value.decode(errors="replace") for name, value in pairs}
+    named = decode(message.properties)
     return message.topic == topic and (key in named.get(KEYS, "").split(" ") or named.get(UNIQUE_KEY) == key)

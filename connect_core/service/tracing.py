@@ -10,7 +10,7 @@ from typing import NamedTuple
 from connect_core.errors import ConfigError
 from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange
 from connect_core.sdk.records import Coordinates, Partition
-from connect_core.sdk.rereading import Rereadable, Traceable, Verdict
+from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.opened import Opened
 from connect_core.service.verifying import claim_of, sink_of
@@ -158,16 +158,16 @@ def _in_target(
         return "delivered", f"with {copies} copies more than it has outputs" if copies else "", [at for _, at in found]
     if one.receipt.filtered or one.receipt.absent or one.receipt.rejected:
         return "not there", _not_there(one), []
-    return _missing(sink, one, opened)
+    return _missing(sink, claim)
 
 
-def _missing(sink: Rereadable, one: SettledRange, opened: Opened) -> tuple[str, str, list[str]]:
-    (reread,) = sink.reread([claim_of(opened, one)])
+def _missing(sink: Rereadable, claim: Claim) -> tuple[str, str, list[str]]:
+    (reread,) = sink.reread([claim])
     if reread.verdict is Verdict.GONE:
         return "deleted", "the target has deleted its oldest records, and this one among them", []
     if reread.verdict is Verdict.DIFFERS:
         return "missing", f"its receipt says that all of its range were delivered; now {reread.what}", []
-    return "no record", f"all {one.receipt.emitted:,} records of this range are in the target, none has this offset", []
+    return "no record", f"all {claim.outputs:,} records of this range are in the target, none has this offset", []
 
 
 def _not_there(one: SettledRange) -> str:

@@ -34,7 +34,8 @@ def verified(
 ) -> Json:
     """Compares what the target of a connector holds with its receipts: those of one run, those settled within so many
     seconds, or all of a stream. Of each verdict how many ranges and records; and the ranges that are not as their
-    receipts say, but for those `repaired`: a later stream has sent them again, and what that sent is all there. Raises
+    receipts say, but for those `repaired`: a later stream has sent them again, and what that sent is all there. Not
+    `in_source` are those of a former incarnation: under their offsets the source has other records by now. Raises
     ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
@@ -44,15 +45,17 @@ def verified(
     verdicts = (*(verdict.value for verdict in Verdict), REPAIRED)
     told: Json = {"connector": name, "ranges": len(settled), "records": 0, **dict.fromkeys(verdicts, 0)}
     others: list[Json] = []
+    current = {at.partition: at.position.incarnation for at in opened.ledger.offsets(connector.uid, LIVE)}
     with ExitStack() as resources:
         for done, found in enumerate(_reread(opened, connector, settled, resources), 1):
             one, verdict, what = by_id[found.range_id], found.verdict.value, found.what
-            if found.verdict is Verdict.DIFFERS and (stream := _sent_again_by(opened, connector, one, resources)):
-                verdict, what = REPAIRED, f"{what}; {stream} has sent the range again"
+            if found.verdict is Verdict.DIFFERS and (later := _sent_again_by(opened, connector, one, resources)):
+                verdict, what = REPAIRED, f"{what}; {later} has sent the range again"
             told[verdict] += 1
             told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
-                others.append(_told(one, verdict, what, found.place))
+                in_source = current.get(one.partition, one.incarnation) == one.incarnation
+                others.append(_told(one, verdict, what, found.place) | {"in_source": in_source})
             progress(done, len(settled))
     return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
 

@@ -135,10 +135,9 @@ class Session:
     def _connect_properties(self) -> dict[str, Any]:
         if not self._five:
             return {}
-        properties = PahoProperties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        properties.SessionExpiryInterval = self._options.session_expiry_s
-        properties.ReceiveMaximum = self._receive_maximum
-        return {"clean_start": False, "properties": properties}
+        expiry_s, most = self._options.session_expiry_s, self._receive_maximum
+        asked = _properties(PacketTypes.CONNECT, SessionExpiryInterval=expiry_s, ReceiveMaximum=most)
+        return {"clean_start": False, "properties": asked}
 
     def subscribe(self, filters: Sequence[str], qos: int) -> None:
         """Of filters that the session has the retained messages do not come again (MQTT 5). Waits for the answer, as
@@ -156,9 +155,7 @@ class Session:
         asked: Any = qos
         if self._five:
             asked = SubscribeOptions(qos=qos, retainAsPublished=True, retainHandling=_ONLY_WHEN_NEW)
-        properties = PahoProperties(PacketTypes.SUBSCRIBE) if identifier else None  # type: ignore[no-untyped-call]
-        if properties is not None:
-            properties.SubscriptionIdentifier = identifier
+        properties = _properties(PacketTypes.SUBSCRIBE, SubscriptionIdentifier=identifier) if identifier else None
         return self._connection.client.subscribe([(one, asked) for one in filters], properties=properties)
 
     def unsubscribe(self, filters: Sequence[str], *, waits: bool = True) -> None:
@@ -260,9 +257,7 @@ class Session:
     def give_up(self) -> None:
         """Ends the session at the broker too."""
         if self._five:
-            properties = PahoProperties(PacketTypes.DISCONNECT)  # type: ignore[no-untyped-call]
-            properties.SessionExpiryInterval = 0
-            self._connection.client.disconnect(properties=properties)
+            self._connection.client.disconnect(properties=_properties(PacketTypes.DISCONNECT, SessionExpiryInterval=0))
             return
         self._connection.close()
         self._connection = self._connected(clean=True)  # the only way that 3.1.1 has
@@ -274,6 +269,14 @@ class Session:
     def _arrived(self, packet: Packet) -> None:
         self._packets.append(packet)
         self._bytes += len(packet.payload)
+
+
+def _properties(kind: int, **values: int) -> PahoProperties:
+    """Of a packet of this kind, as paho names them."""
+    made = PahoProperties(kind)  # type: ignore[no-untyped-call]
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
 
 
 def _require_left(where: str, filters: Sequence[str], reasons: Sequence[Any]) -> None:

@@ -44,9 +44,9 @@ class ClaimedPlaces:
 
     def __init__(self, client: Client, claims: Sequence[Claim]) -> None:
         self._client = client
-        self._bounds = bounds = _bounds(client, {queue for one in claims for queue in _queues(one)})
-        bounds |= _what_cannot_be_seen_yet(client, bounds, claims)
-        self._stretches = {one.range_id: _stretches(one, bounds) for one in claims}
+        self._bounds = _bounds(client, {queue for one in claims for queue in _queues(one)})
+        self._bounds |= _what_cannot_be_seen_yet(client, self._bounds, claims)
+        self._stretches = {one.range_id: _stretches(one, self._bounds) for one in claims}
 
     def read(self) -> Iterator[tuple[Queue, Columns]]:
         """What stands there now, each place once."""

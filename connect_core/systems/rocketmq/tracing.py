@@ -7,11 +7,11 @@ import re
 
 from connect_core.errors import ConfigError
 from connect_core.rocketmq import Client, Queue, StoredMessage, TopicMissing
+from connect_core.rocketmq.wire.properties import value_of
 from connect_core.sdk.kits.log_marks import Marks
-from connect_core.sdk.records import Coordinates
+from connect_core.sdk.records import COORDINATES_PROPERTY, Coordinates
 from connect_core.sdk.rereading import Claim
 from connect_core.sdk.values import Json
-from connect_core.systems.rocketmq.marking import COORDINATES, PAIR_END
 from connect_core.systems.rocketmq.recognising import ColumnRecogniser
 from connect_core.systems.rocketmq.rereading import ClaimedPlaces
 from connect_core.systems.rocketmq.routing import pinned
@@ -61,6 +61,5 @@ def with_key(client: Client, target: Json, key: str) -> list[Coordinates]:
 
 
 def _coordinates(message: StoredMessage) -> list[Coordinates]:
-    """Of equal names the last one is ours."""
-    mine = [entry for entry in message.properties.split(PAIR_END) if entry.startswith(COORDINATES)]
-    return [Coordinates.parse(one.removeprefix(COORDINATES).decode(errors="replace")) for one in mine[-1:]]
+    text = value_of(message.properties, COORDINATES_PROPERTY)
+    return [Coordinates.parse(text)] if text else []

@@ -143,3 +143,23 @@ def test_what_differs_is_sent_again_and_counts_as_repaired(inline_site: Site) ->
     with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
         client.topics.delete(f"{site.topic}-odd")
     assert verified(site, code=DIFFERS)["repaired"] == 0, "what was sent again is lost, too"
+
+
+@pytest.mark.server
+def test_nothing_is_sent_again_from_a_source_that_was_created_again(inline_site: Site) -> None:
+    """It has other records under the offsets of what differs."""
+    site, source = inline_site, f"{inline_site.topic}-in"
+    fill(site.name_servers, source, [[b"old %d" % number for number in range(50)]])
+    options = {"name_servers": list(site.name_servers), "topics": [source]}
+    into = {"name_servers": list(site.name_servers), "topic": site.topic, "on_replaced": "continue"}
+    site.apply("a", {"source": {"rocketmq": options}, "sink": {"rocketmq": into}})
+    assert counts(moved(site)) == {"records": 50, **ALL_SAME}
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(site.topic)
+        client.topics.delete(source)
+    fill(site.name_servers, source, [[b"new %d" % number for number in range(80)]])
+    site.waybill("run", "a", "--engine", "inline", "--accept-gaps")
+    (former,) = [one for one in verified(site, code=DIFFERS)["others"] if one["verdict"] == "differs"]
+    assert (former["end"], former["in_source"]) == (50, False)
+    site.waybill("verify", "a", "--repair", "--yes", "--engine", "inline", code=2)
+    assert sorted(site.messages()) == sorted(b"new %d" % number for number in range(80))
