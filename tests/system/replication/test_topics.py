@@ -96,7 +96,8 @@ def test_fewer_queues_keep_the_order_of_each_queue(site: Site) -> None:
 
 @contextmanager
 def one_run(site: Site) -> Iterator[None]:
-    """A run whose window is open, however slow the machine is, until what is done in it is done."""
+    """A run whose window is open, however slow the machine is, until what is done in it is done. Where that fails, what
+    the run has printed is shown."""
     with site.start("run", NAME, "--window", "10m") as run:
         try:
             yield
@@ -104,8 +105,11 @@ def one_run(site: Site) -> Iterator[None]:
             site.waybill("connectors", "pause", NAME)
             out, err = run.communicate(timeout=60)
             assert run.returncode == 0, out + err
-        finally:
+        except BaseException:
+            ended = run.poll()
             run.kill()
+            print(f"The run's exit code: {ended}", *run.communicate(), site.waybill("gaps", NAME), sep="\n")
+            raise
 
 
 def test_a_topic_appears_in_a_window(site: Site) -> None:
