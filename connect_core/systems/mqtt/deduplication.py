@@ -10,8 +10,8 @@ these, by its flags (`sent`, `confirmed`):
                     up, where the newest one shows how far they came
 
     entry under its id                   ids count up                        the lowest free id is given out
-    none or confirmed, or DUP clear      DOUBTFUL at or before the newest    NEW; with DUP as in the last row
-                                         id known, else NEW
+    none or confirmed, or DUP clear      DOUBTFUL at or before the newest    NEW; DOUBTFUL with the content of what may
+                                         id known, else NEW                  be forgotten; with DUP as in the last row
     not confirmed, same content, DUP     AGAIN before anything new, the      AGAIN when it has to come next, the first
                                          first time; else DOUBTFUL           time; else DOUBTFUL
     not confirmed, other content, DUP    NEW                                 NEW; DOUBTFUL when ids tell nothing and any
@@ -27,8 +27,9 @@ id tells nothing any more: nothing is dropped then, nor behind acknowledgements 
 
 A broker that is killed may come back without acknowledgements that it had, or with an older count, and give an id that
 was confirmed to another message with the same content. Nobody can tell these two apart, so what is confirmed is never
-dropped; nor has DUP what a broker has forgotten that it sent. It shows where a new packet comes before all that has to
-come again, as far as the acknowledgements tell: as many packets with that content are doubtful (`_forgotten`).
+dropped; nor has DUP what a broker has forgotten that it sent. When a new packet comes, all that comes again has come:
+what is not confirmed and has not come is acknowledged or forgotten, and as many packets with that content are doubtful
+(`_forgotten`).
 """
 
 from __future__ import annotations
@@ -120,8 +121,6 @@ class Deduplication:
         self._contents = {one.trace & _CHECKSUM for one in ordered}
         self._in_doubt = any(one.sent for one in ordered)
         """Whether what comes again may come under other ids."""
-        self._first_again: int | None = None
-        """The number of the oldest record that came again over this connection."""
         self._forgotten: Counter[int] | None = None
         """Contents that the broker does not know that it has sent; None before a new packet has come."""
         self._replaced: dict[int, list[tuple[int, UnconfirmedRecord]]] = {}
@@ -174,8 +173,6 @@ class Deduplication:
         if entry and entry.confirmed:
             entry = None
         same = entry is not None and dup and not (entry.trace ^ trace) & _CHECKSUM
-        if same and entry is not None and self._first_again is None:
-            self._first_again = entry.arrival
         if not dup and self._forgotten is None:
             self._forgotten = self._missing()
         expected = self._comes_as_expected(packet_id, same=same)
@@ -201,13 +198,12 @@ class Deduplication:
         return False
 
     def _missing(self) -> Counter[int]:
-        """The contents of what had to come before anything new, and has not. Acknowledgements go in order: of what was
-        written behind a record that came again the broker has none. Of ids that count up their own order tells more."""
+        """The contents of what would have come before anything new, but for acknowledgements that were sent and are not
+        confirmed. They have arrived, or else the broker has forgotten that it sent this. Of ids that count up their own
+        order tells more."""
         if self.counts_up:
             return Counter()
-        again = self._first_again
-        missing = (one for _, one in self._not_come() if not one.sent or (again is not None and one.arrival > again))
-        return Counter(one.trace & _CHECKSUM for one in missing)
+        return Counter(one.trace & _CHECKSUM for _, one in self._not_come())
 
     def _of_another(self, trace: int, *, dup: bool) -> PacketVerdict:
         """Of a packet that is not what was written under its id."""
