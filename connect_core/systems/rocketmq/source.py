@@ -161,14 +161,21 @@ class RocketMQSource:
                 return deleted_bounds(position)
             left = QueueBounds(client.offsets.begin(queue), client.offsets.end(queue), 0)
             return closed_bounds(position or never_read(self._first_offset(client, queue, left)), left.end)
-        if position is None:
-            wanted = self._named_offset(queue)
-            if wanted is not None:
-                return begun_at(client, queue, seen[queue], wanted)
-            begin = self._first_offset(client, queue, seen[queue])
-            chosen = self._options.start_of_others() != "earliest"
-            return first_bounds(client, queue, seen[queue], begin, chosen=chosen)
-        return next_bounds(client, queue, position, seen[queue])
+        try:
+            return self._bounds_seen(client, queue, position, seen[queue])
+        except TopicMissing:  # it was deleted since it was seen
+            if self._options.names(queue.topic) or not self._presence.is_deleted(client, queue):
+                raise
+            return deleted_bounds(position)
+
+    def _bounds_seen(self, client: Client, queue: Queue, position: Position | None, seen: QueueBounds) -> Bounds:
+        if position is not None:
+            return next_bounds(client, queue, position, seen)
+        wanted = self._named_offset(queue)
+        if wanted is not None:
+            return begun_at(client, queue, seen, wanted)
+        begin = self._first_offset(client, queue, seen)
+        return first_bounds(client, queue, seen, begin, chosen=self._options.start_of_others() != "earliest")
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         """By the broker's clock. Behind a barrier: a message that was acknowledged before is there by now."""

@@ -185,3 +185,34 @@ def test_a_static_topic_that_a_pattern_means_stops_no_other() -> None:
     assert {key: (bounds.begin, bounds.end, bounds.failure) for key, bounds in seen.items()} == {
         str(queue): (0, 5, None) for queue in (HERE, AWAY)
     }
+
+
+class Deleting(TwoBrokers):
+    """The topic is deleted right after its queues were seen."""
+
+    def names(self) -> list[str]:
+        return ["orders"]
+
+    def all_names(self) -> list[str]:
+        return []
+
+    def config_on(self, topic: str, broker: str) -> None:
+        return None
+
+    def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
+        raise TopicMissing("topic[orders] not exist", where=str(queue))
+
+
+@pytest.mark.parametrize("topic", ["ord*", "orders"])
+def test_a_topic_that_is_deleted_while_it_is_looked_at_has_ended(topic: str) -> None:
+    """One that a pattern means. One that is named has to be there: it is not taken for read to its end."""
+    source = source_on(Deleting(), topic)
+    read = Position(0, 5, {"offset": 4, "id": "a", "stored": 1})
+    for _ in range(2 if topic == "ord*" else 1):
+        seen = source.available_offsets({Partition(str(HERE)): read})[Partition(str(HERE))]
+        if topic == "ord*":
+            assert (seen.failure, seen.grows) == (None, False)
+            assert [(gap.begin, gap.end, gap.reason) for gap in seen.gaps] == [(5, None, "deleted")]
+        else:
+            assert seen.failure is not None
+            assert (seen.failure.kind, seen.gaps) == ("TopicMissing", ())
