@@ -171,8 +171,7 @@ class RocketMQSource:
     def _bounds_seen(self, client: Client, queue: Queue, position: Position | None, seen: QueueBounds) -> Bounds:
         if position is not None:
             return next_bounds(client, queue, position, seen)
-        wanted = self._named_offset(queue)
-        if wanted is not None:
+        if (wanted := self._named_offset(queue)) is not None:
             return begun_at(client, queue, seen, wanted)
         begin = self._first_offset(client, queue, seen)
         return first_bounds(client, queue, seen, begin, chosen=self._options.start_of_others() != "earliest")

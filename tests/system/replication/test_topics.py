@@ -6,7 +6,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -108,7 +108,8 @@ def one_run(site: Site) -> Iterator[None]:
         except BaseException:
             ended = run.poll()
             run.kill()
-            print(f"The run's exit code: {ended}", *run.communicate(), site.waybill("gaps", NAME), sep="\n")
+            with suppress(ValueError):  # it was read to its end, and the error says what it printed
+                print(f"The run's exit code: {ended}", *run.communicate(), sep="\n")
             raise
 
 
