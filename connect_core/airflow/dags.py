@@ -1,4 +1,5 @@
-"""The factory of DAGs: `replicate.<connector>` for the live stream, `backfill.<connector>` for backfills and replays.
+"""The factory of DAGs: `replicate.<connector>` for the live stream, `backfill.<connector>` for backfills and replays,
+`verify.<connector>` where its document says when.
 
 One query of the ledger a parse; a task process asks for its own connector only. What is in a DAG is a pure function of
 the connector's row: Airflow writes a new version of a DAG whenever anything in it differs, so positions, times and
@@ -15,13 +16,14 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, CronTriggerTimetable, Param, get_parsing_context
 from airflow.sdk.definitions.param import ParamsDict
 
-from connect_core.airflow.operators import Broken, Reconcile, Replicate
+from connect_core.airflow.operators import Broken, Reconcile, Replicate, Verify
 from connect_core.airflow.retrying import patience
 from connect_core.airflow.triggers import SourceTrigger
 from connect_core.errors import WaybillError
 from connect_core.orchestration import names
 from connect_core.sdk.values import Json
 from connect_core.service import schedules
+from connect_core.service.durations import show_seconds
 from connect_core.service.schedules import Connector, ConnectorDocument, Endpoint, Schedule, document_of, masked
 
 BACKFILLS_AT_ONCE = 4
@@ -46,7 +48,7 @@ def dags_of(connector: Connector, kind_of_engine: Callable[[Json], str] = lambda
     try:
         document = document_of(connector)
         task = _operator(kind_of_engine(connector.document))
-        return [_live(connector, document, task), _backfill(connector, document, task)]
+        return [_live(connector, document, task), _backfill(connector, document, task), *_verify(document)]
     except (WaybillError, ValueError) as error:
         return [_broken(connector, str(error))]
 
@@ -86,6 +88,22 @@ def _backfill(connector: Connector, document: ConnectorDocument, task: TaskOpera
     return dag
 
 
+def _verify(document: ConnectorDocument) -> Iterator[DAG]:
+    """It reads only, so it goes on while the connector is paused."""
+    if document.verify is None:
+        return
+    every, share = show_seconds(document.verify.every), f"{document.verify.share * 100:g}%"
+    dag = DAG(
+        dag_id=names.verify_dag(document.name),
+        schedule=timedelta(seconds=document.verify.every),
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        **_told(document, f"target read again every {every}", _verify_words(document, share), "verify"),
+    )
+    Verify(task_id=names.VERIFY, connector=document.name, share=document.verify.share, dag=dag, **patience())
+    yield dag
+
+
 def _broken(connector: Connector, error: str) -> DAG:
     dag = DAG(
         dag_id=names.live_dag(connector.name),
@@ -100,8 +118,8 @@ def _broken(connector: Connector, error: str) -> DAG:
 
 
 def _told(document: ConnectorDocument, title: str, words: str, kind: str) -> dict[str, Any]:
-    """What both DAGs of a connector tell people, and what both have of Airflow's own settings. By the tag `kind` the
-    list of DAGs is halved."""
+    """What each DAG of a connector tells people, and what all have of Airflow's own settings. The tag `kind` divides
+    the list of DAGs."""
     return {
         "dag_display_name": f"{document.name}: {title}",
         "description": document.description or None,
@@ -233,6 +251,21 @@ def _backfill_words(document: ConnectorDocument) -> str:
             "",
             "- *Trigger* opens the form: times, or ranges, or the id of a run",
             f"- Or `waybill backfill {name} --from 2h`, `waybill replay {name} --run ID`",
+        )
+    )
+
+
+def _verify_words(document: ConnectorDocument, share: str) -> str:
+    name = document.name
+    return "\n".join(
+        (
+            f"### {name}: its target, read again",
+            *_paragraph(document.description),
+            f"Reads {share} of what was settled again, in whole runs chosen by chance, and compares it with the"
+            " receipts. Nothing is written. A run fails when a range differs, and its log says which, and where.",
+            "",
+            f"- All of it, by hand: `waybill verify {name}`",
+            f"- Send again what differs: `waybill verify {name} --repair`",
         )
     )
 

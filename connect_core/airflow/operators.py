@@ -100,6 +100,29 @@ class Reconcile(BaseOperator):
         return total
 
 
+class Verify(BaseOperator):
+    """Reads a share of the target again, and fails where it is not as the receipts say."""
+
+    ui_color = "#fef7e0"
+
+    def __init__(self, *, connector: str, share: float, **arguments: Any) -> None:
+        super().__init__(do_xcom_push=False, **arguments)
+        self.connector = connector
+        self.share = share
+
+    def execute(self, context: Context) -> None:
+        die_with_the_supervisor()
+        from connect_core.service import verifying
+        from connect_core.service.opened import reading
+
+        with told(self.log.error), reading() as opened:
+            found = verifying.verified(opened, self.connector, share=self.share)
+            if not found["ranges"]:
+                raise AirflowSkipException("nothing was settled yet")
+            self.log.info(verifying.words(found))
+            verifying.demand_same(found, self.log.error)
+
+
 class Broken(BaseOperator):
     """Stands for a connector whose document makes no DAG: fails with what is wrong with it."""
 

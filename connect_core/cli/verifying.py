@@ -18,6 +18,15 @@ from connect_core.errors import ConfigError, DataError
 from connect_core.service.opened import reading, working
 
 
+def _percentage(text: str) -> float:
+    from connect_core.service.durations import parse_share
+
+    try:
+        return parse_share(text)
+    except ValueError as fault:
+        raise typer.BadParameter(str(fault)) from None
+
+
 def register(app: typer.Typer) -> None:
     app.command("verify")(verify)
 
@@ -34,6 +43,12 @@ def verify(
     stream: Annotated[
         str, typer.Option("--stream", help="live, all, or a stream as `backfills list` shows it.")
     ] = "live",
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share", parser=_percentage, metavar="PERCENT", help='Only so much of that, as "5%", by chance.'
+        ),
+    ] = None,
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Send the ranges that differ again, in a backfill, and verify them once more."),
@@ -51,7 +66,7 @@ def verify(
 
     def verified() -> dict[str, Any]:
         with reading() as opened:
-            return verifying.verified(opened, name, run=run, since_s=since, stream=stream)
+            return verifying.verified(opened, name, run=run, since_s=since, stream=stream, share=share or 1.0)
 
     told = verified()
     if repair and told["differs"]:
@@ -95,12 +110,13 @@ def _can_be_sent_again(told: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _show(told: dict[str, Any], wide: bool) -> None:
+    from connect_core.service import verifying
+
     name = told["connector"]
     if not told["ranges"]:
         output.line(f"{name}: no receipts")
         return
-    ranges, records = output.count(told["ranges"], "range"), output.count(told["records"], "record")
-    output.line(f"{name}: {told['same']:,} of {ranges} as the receipts say; {records} looked for")
+    output.line(verifying.words(told))
     if not told["others"]:
         return
     keys = ("range", "partition", "begin", "end", "verdict", "what", "place")

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from connect_core.config import flat, option_models
-from connect_core.config.compatibility import conflict, schedule_conflict
+from connect_core.config.compatibility import conflict, schedule_conflict, verification_conflict
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
@@ -128,6 +128,8 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
     if len(ends) == len(ROLES) and not faults:
         faults += _conflicts(data, ends[0], ends[1], written)
     if ends and (wrong := schedule_conflict(ends[0], data.get("schedule"))):
+        faults.append(fault_at(*wrong, written))
+    if len(ends) == len(ROLES) and (wrong := verification_conflict(ends[1], data.get("verify"))):
         faults.append(fault_at(*wrong, written))
     return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices))
 

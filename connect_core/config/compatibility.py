@@ -36,6 +36,14 @@ def schedule_conflict(source: End, schedule: Any) -> Conflict | None:
     return None
 
 
+def verification_conflict(sink: End, verify: Any) -> Conflict | None:
+    """A target that cannot be read again cannot be verified."""
+    plugin = option_models.plugin(sink.system)
+    if plugin is None or not verify or "rereads" in plugin.abilities:
+        return None
+    return Conflict(("verify",), f"a target of {plugin.title} cannot be read again: leave verify out")
+
+
 def _seconds(written: Any) -> float:
     """0 for what is no span of time: that is told by who judges the schedule by itself."""
     try:

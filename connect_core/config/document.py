@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from connect_core.config.schedule import Schedule
-from connect_core.config.units import Bytes, Seconds
+from connect_core.config.units import Bytes, Seconds, Share
 from connect_core.pipeline import sql
 from connect_core.pipeline.references import read_condition
 from connect_core.sdk.templates import template
@@ -200,6 +200,17 @@ class Alerts(_Part):
     )
 
 
+class Verification(_Part):
+    """How often the target is read again and compared with the receipts, and how much of it."""
+
+    every: Seconds = Field(ge=1, description="Verify the target at this interval, at least 1s.")
+    share: Share = Field(
+        default="100%",
+        validate_default=True,
+        description="About this share of all settled ranges each time, in whole runs chosen by chance.",
+    )
+
+
 class AirflowTasks(_Part):
     """Where Airflow runs the tasks of a connector, and beside how many others."""
 
@@ -247,6 +258,9 @@ class ConnectorDocument(_Part):
     )
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")
     alerts: Alerts = Field(default_factory=Alerts, description="When the connector counts as late.")
+    verify: Verification | None = Field(
+        default=None, description="When Airflow reads the target again and compares it; by default never."
+    )
     airflow: AirflowTasks = Field(default_factory=AirflowTasks, description="Where Airflow runs the tasks.")
 
     @field_validator("rules")

@@ -44,6 +44,7 @@ schedule: {{manual: true}}       # or every: 30s | cron: "*/5 * * * *" | continu
 # limits: {{range_records: 1000000, range_bytes: 1GiB}}
 # errors: {{tolerance: none, on_data_loss: fail}}      # tolerance: none, all or a number; on_data_loss: fail or skip
 # alerts: {{lag: 5m, silent: 15m}}
+# verify: {{every: 1d, share: 5%}}                     # read the target again and compare it with the receipts
 # airflow: {{queue: default, pool: default_pool}}      # where Airflow runs the tasks
 """
 

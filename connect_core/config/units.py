@@ -1,4 +1,5 @@
-"""Durations and sizes as people write them: text or a plain number in, seconds or bytes out, and back for display.
+"""Durations, sizes and shares as people write them: text or a plain number in, seconds or bytes out, and back for
+display.
 
 Used by the document's models and by option models as field types. Raises ValueError, which pydantic turns into a fault.
 """
@@ -14,6 +15,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DECIMAL = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BYTES = _DECIMAL | _BINARY
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%", re.ASCII)
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", re.ASCII)
 
 
@@ -26,6 +28,15 @@ def parse_bytes(value: object) -> int:
     """`1GiB`, `64 KB`; a plain number is bytes. Never negative, rounded to a whole byte."""
     advice = 'a size: write a number of bytes, or one with KB, MB, GB, KiB, MiB or GiB, as "64MiB"'
     return round(_parse(value, _BYTES, 1, advice))
+
+
+def parse_share(value: object) -> float:
+    """`5%` is 0.05. Above nothing, and at most all of it."""
+    found = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f'{value!r} is not a share: write a percentage above 0% and up to 100%, as "5%"')
+    return share
 
 
 def _parse(value: object, units: dict[str, float] | dict[str, int], plain: float, advice: str) -> float:
@@ -59,3 +70,4 @@ def show_bytes(size: int) -> str:
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+Share = Annotated[float, BeforeValidator(parse_share)]

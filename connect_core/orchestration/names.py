@@ -7,7 +7,9 @@ import re
 
 LIVE_DAG = "replicate."
 BACKFILL_DAG = "backfill."
+VERIFY_DAG = "verify."
 RECONCILE = "reconcile"
+VERIFY = "verify"
 ENGINE_CONNECTION = "waybill_engine"
 """The Airflow connection (type spark_connect) that holds the address and the token of the engine."""
 RETRIES = 8
@@ -22,9 +24,18 @@ def backfill_dag(connector: str) -> str:
     return f"{BACKFILL_DAG}{connector}"
 
 
+def verify_dag(connector: str) -> str:
+    return f"{VERIFY_DAG}{connector}"
+
+
+def dags_of(connector: str) -> tuple[str, ...]:
+    """Every DAG that a connector may have."""
+    return (live_dag(connector), backfill_dag(connector), verify_dag(connector))
+
+
 def connector_of(dag_id: str) -> str | None:
     """The connector that a DAG is for; None for a DAG that is not ours."""
-    for prefix in (LIVE_DAG, BACKFILL_DAG):
+    for prefix in (LIVE_DAG, BACKFILL_DAG, VERIFY_DAG):
         if dag_id.startswith(prefix):
             return dag_id.removeprefix(prefix)
     return None

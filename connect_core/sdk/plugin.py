@@ -33,10 +33,11 @@ Role = Literal["source", "sink"]
 """Which end of a connector."""
 ROLES: tuple[Role, Role] = ("source", "sink")
 
-Ability = Literal["topics", "queues", "pushes", "scan_tells_records", "by_offset"]
+Ability = Literal["topics", "queues", "pushes", "scan_tells_records", "by_offset", "rereads"]
 """What the system at the other end may have to rely on. A source of `topics`: each partition is of one. Of `queues`:
 they have numbers. One that `pushes` (`sdk.source.PushSource`). A sink that `scan_tells_records`: it says of each record
-whether it holds it (`sdk.sink.Sink`). One that stores `by_offset` (`sdk.sink.ByOffset`)."""
+whether it holds it (`sdk.sink.Sink`). One that stores `by_offset` (`sdk.sink.ByOffset`). One that `rereads` what it has
+delivered (`sdk.rereading.Rereadable`)."""
 
 RuleTargets = Literal["none", "any"]
 

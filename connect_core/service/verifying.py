@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 from connect_core.config import revealed
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Connector, SettledRange
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
@@ -30,24 +33,32 @@ def verified(
     run: str = "",
     since_s: float | None = None,
     stream: str = LIVE,
+    share: float = 1.0,
     progress: Progress = lambda done, of: None,
 ) -> Json:
     """Compares what the target of a connector holds with its receipts: those of one run, those settled within so many
-    seconds, or all of a stream. Of each verdict how many ranges and records; and the ranges that are not as their
-    receipts say, but for those `repaired`: a later stream has sent them again, and what that sent is all there. Not
-    `in_source` are those of a former incarnation: under their offsets the source has other records by now. Raises
-    ConfigError for a target that cannot be read again."""
+    seconds, or all of a stream; of these a share, in whole runs that chance chooses. Of each verdict how many ranges
+    and records; and the ranges that are not as their receipts say, but for those `repaired`: a later stream has sent
+    them again, and what that sent is all there. Not `in_source` are those of a former incarnation: under their offsets
+    the source has other records by now. Raises ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
     wanted = None if run else of_stream(stream)
     settled = opened.ledger.receipts(connector.uid, run or None, wanted, limit=None, since=since)
-    by_id = {one.id: one for one in settled}
+    chosen = _chosen(settled, share)
+    by_id = {one.id: one for one in chosen}
     verdicts = (*(verdict.value for verdict in Verdict), REPAIRED)
-    told: Json = {"connector": name, "ranges": len(settled), "records": 0, **dict.fromkeys(verdicts, 0)}
+    told: Json = {
+        "connector": name,
+        "settled": len(settled),
+        "ranges": len(chosen),
+        "records": 0,
+        **dict.fromkeys(verdicts, 0),
+    }
     others: list[Json] = []
     current = {at.partition: at.position.incarnation for at in opened.ledger.offsets(connector.uid, LIVE)}
     with ExitStack() as resources:
-        for done, found in enumerate(_reread(opened, connector, settled, resources), 1):
+        for done, found in enumerate(_reread(opened, connector, chosen, resources), 1):
             one, verdict, what = by_id[found.range_id], found.verdict.value, found.what
             if found.verdict is Verdict.DIFFERS and (later := _sent_again_by(opened, connector, one, resources)):
                 verdict, what = REPAIRED, f"{what}; {later} has sent the range again"
@@ -56,8 +67,46 @@ def verified(
             if found.verdict is not Verdict.SAME:
                 in_source = current.get(one.partition, one.incarnation) == one.incarnation
                 others.append(_told(one, verdict, what, found.place) | {"in_source": in_source})
-            progress(done, len(settled))
+            progress(done, len(chosen))
     return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
+
+
+def words(told: Json) -> str:
+    """What `verified` found, in a sentence."""
+    ranges, records = _counted(told["ranges"], "range"), _counted(told["records"], "record")
+    left = "" if told["ranges"] == told["settled"] else f", of {told['settled']:,} that were settled"
+    return f"{told['connector']}: {told['same']:,} of {ranges} as the receipts say; {records} looked for{left}"
+
+
+def demand_same(told: Json, say: Callable[[str], object]) -> None:
+    """Says of each range that differs what and where. Raises DataError when there is one."""
+    for one in told["others"]:
+        if one["verdict"] == Verdict.DIFFERS.value:
+            say(f"{one['partition']} {one['begin']}-{one['end']} differs: {one['what']} [{one['place']}]")
+    if told["differs"]:
+        raise DataError(
+            f"The target is not as the receipts say: {_counted(told['differs'], 'range')} of {told['ranges']:,}",
+            where=f"connector {told['connector']}",
+            next_step=f"Find out who changed it; `waybill verify {told['connector']} --repair` sends it again",
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _chosen(settled: Sequence[SettledRange], share: float) -> list[SettledRange]:
+    """Whole runs, as the lines of a file stand for those of one run together: as many as have that share of all ranges,
+    and one at least."""
+    if share >= 1:
+        return list(settled)
+    sizes = Counter(one.run_id for one in settled)
+    wanted, runs = math.ceil(len(settled) * share), set[str]()
+    for run in random.sample([*sizes], len(sizes)):
+        if sum(sizes[each] for each in runs) >= wanted:
+            break
+        runs.add(run)
+    return [one for one in settled if one.run_id in runs]
 
 
 def _reread(

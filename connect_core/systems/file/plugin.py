@@ -63,6 +63,7 @@ PLUGIN = Plugin(
     sink_options=FileSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    abilities=frozenset({"rereads"}),
     preload=(
         "connect_core.systems.file.following",
         "connect_core.systems.file.sink",

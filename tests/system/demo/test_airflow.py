@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -206,6 +207,42 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
     _look_at_event_and_page(airflow, name, dag)
     _break_the_source(airflow, home, client, name)
     _pause_and_delete(home, client, name)
+
+
+def test_a_target_is_verified_as_its_document_says(
+    airflow: stack.Stack, home: Site, client: Airflow, name: str
+) -> None:
+    """It is read again by a DAG of its own, which fails when somebody has changed it, and is not tried again."""
+    document = documents(home, name) | {"sink": {"file": {"path": f"{name}.out"}}, "verify": {"every": "1s"}}
+    home.apply(name, document)
+    dag = names.verify_dag(name)
+    home.waybill("run", name, "--engine", "inline")
+    until(lambda: _is_there(client, dag) and _states(client, dag)["success"], "it was verified")
+    assert not _states(client, dag)["failed"]
+    out = home.folder / f"{name}.out"
+    out.write_text(out.read_text().replace("\n777\n", "\n778\n"))
+    until(lambda: _states(client, dag)["failed"], "the change is seen")
+    (run, *_) = client.runs(dag, states=["failed"])
+    log = (
+        airflow.home
+        / "airflow"
+        / "logs"
+        / f"dag_id={dag}"
+        / f"run_id={run.run_id}"
+        / "task_id=verify"
+        / "attempt=1.log"
+    ).read_text()
+    assert f"{name}: 0 of 1 range as the receipts say" in log
+    assert f"{name}.log 0-" in log
+    assert "The target is not as the receipts say: 1 range of 1" in log
+    assert "a person must fix this" in log
+    assert "Traceback" not in log
+    home.waybill("connectors", "delete", name, "--yes")
+    assert not _is_there(client, dag)
+
+
+def _states(client: Airflow, dag: str) -> Counter[str]:
+    return Counter(run.state for run in client.runs(dag, states=["success", "failed"]))
 
 
 def _look_at_event_and_page(airflow: stack.Stack, name: str, dag: str) -> None:

@@ -63,6 +63,14 @@ def test_a_connector_has_a_live_dag_and_one_for_backfills() -> None:
     assert ids == ["replicate.orders", "backfill.orders"]
 
 
+def test_a_target_is_verified_by_a_dag_of_its_own_that_pausing_does_not_concern() -> None:
+    dag = dags_of(replace(connector(verify={"every": "1d", "share": "5%"}), target_state="paused"))[2]
+    (task,) = dag.tasks
+    assert (dag.dag_id, dag.schedule, dag.is_paused_upon_creation) == ("verify.orders", timedelta(days=1), False)
+    assert (task.task_id, getattr(task, "share", None)) == ("verify", 0.05)
+    assert "Reads 5% of what was settled again" in str(dag.doc_md)
+
+
 def test_the_tasks_are_split_when_the_dag_is_made_and_reconcile_comes_after_them() -> None:
     for dag in dags_of(connector(tasks=3)):
         assert dag.task_ids == ["reconcile", "task_0", "task_1", "task_2"]

@@ -145,6 +145,10 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         ),
         (SOUND + "airflow: {pool: ''}\n", "airflow.pool: line 12: '' cannot name a queue or a pool"),
         (SOUND + "airflow: {slots: 2}\n", 'airflow.slots: line 12: unknown key "slots"'),
+        (SOUND + "verify: {every: 1d, share: 0%}\n", "verify.share: line 12: '0%' is not a share: write a percentage"),
+        (SOUND + "verify: {every: 1d, share: 101%}\n", "verify.share: line 12: '101%' is not a share"),
+        (SOUND + "verify: {every: 1d, share: 0.05}\n", "verify.share: line 12: 0.05 is not a share"),
+        (SOUND + "verify: {share: 5%}\n", "verify.every: line 12: is missing"),
         ("- a\n- b\n", "a document is a mapping of keys to values"),
         ("just text", "a document is a mapping of keys to values"),
     ],
@@ -490,6 +494,11 @@ def test_any_topic_of_mqtt_may_be_named(to: str, faults: Faults) -> None:
     assert faults(ruled(f"name: a, to: '{to}'", TO_MQTT)) == []
     text = ruled(f"name: a, to: 'no/{to}'", TO_MQTT)
     assert faults(text.replace("file: {path: a}", "mqtt: {host: b, filters: ['in/#']}")) == []
+
+
+def test_a_target_that_cannot_be_read_again_is_not_verified(faults: Faults) -> None:
+    text = ruled("name: a", TO_MQTT) + "verify: {every: 1d}\n"
+    assert faults(text) == ["verify: line 7: a target of MQTT cannot be read again: leave verify out"]
 
 
 @pytest.mark.parametrize(
