@@ -7,11 +7,13 @@ these, by its flags (`sent`, `confirmed`):
     written         in the target; no acknowledgement was sent          `came_again` leads back to here from all three
     acknowledged    one was sent, and may not have arrived              `acknowledging`
     confirmed       the broker has it; not kept but of ids that count   `confirmed`, `all_came_again`, `not_come_again`
-                    up, where the newest one shows how far they came
+                    up, where the newest one shows how far they came,
+                    and for a moment of others (`_lately`)
 
     entry under its id                   ids count up                        the lowest free id is given out
     none or confirmed, or DUP clear      DOUBTFUL at or before the newest    NEW; DOUBTFUL with the content of what may
-                                         id known, else NEW                  be forgotten; with DUP as in the last row
+                                         id known, else NEW                  be forgotten; with DUP as in the last row,
+                                                                             or when confirmed lately with this content
     not confirmed, same content, DUP     AGAIN before anything new, the      AGAIN when it has to come next, the first
                                          first time; else DOUBTFUL           time; else DOUBTFUL
     not confirmed, other content, DUP    NEW                                 NEW; DOUBTFUL when ids tell nothing and any
@@ -27,7 +29,8 @@ id tells nothing any more: nothing is dropped then, nor behind acknowledgements 
 
 A broker that is killed may come back without acknowledgements that it had, or with an older count, and give an id that
 was confirmed to another message with the same content. Nobody can tell these two apart, so what is confirmed is never
-dropped; nor has DUP what a broker has forgotten that it sent. When a new packet comes, all that comes again has come:
+dropped; nor has DUP what a broker has forgotten that it sent. That it has answered a ping behind an acknowledgement does
+not say that it has stored it: HiveMQ CE, killed a moment later, sends it again. When a new packet comes, all that comes again has come:
 what is not confirmed and has not come is acknowledged or forgotten, and as many packets with that content are doubtful
 (`_forgotten`).
 """
@@ -50,6 +53,8 @@ _ID_SHIFT = _CHECKSUM_BITS + 1
 _IDS = 65_535
 MOST = 4096
 """So many records are remembered, at most. Each is some ten bytes of what is settled."""
+_LATELY_S = 5.0
+"""What was confirmed earlier is stored: HiveMQ CE has written it within a tenth of that."""
 _LATE_S = 2.5
 """What was acknowledged later may have been sent again under another id: RocketMQ-MQTT looks after three seconds."""
 _STORED_S = 60.0
@@ -105,13 +110,29 @@ def left_by(settled: Iterable[UnconfirmedRecord], found: Iterable[tuple[int, int
     return sorted(entries, key=lambda one: one.arrival)[-_IDS:]
 
 
+def _is_lately(one: UnconfirmedRecord) -> bool:
+    """How what was confirmed just before is stored, which nothing else is like: what is confirmed was sent."""
+    return one.confirmed and not one.sent
+
+
 class Deduplication:
     """The entries of one session, by packet id: of two with the same id the later one is there, since the id was free
     in between. `counts_up` says that the broker gives out ids one after the other, from one connection to the next."""
 
-    def __init__(self, entries: Iterable[UnconfirmedRecord] = (), *, counts_up: bool = False) -> None:
+    def __init__(
+        self,
+        entries: Iterable[UnconfirmedRecord] = (),
+        *,
+        counts_up: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         ordered = sorted(entries, key=lambda one: one.arrival)
-        self._by_id = {packet_id_of(one.trace): one for one in ordered}
+        self._clock, self._began = clock, clock()
+        self._before = {packet_id_of(one.trace): one for one in ordered if _is_lately(one)}
+        """What the connection before had confirmed when it ended, by id."""
+        self._lately: dict[int, tuple[float, UnconfirmedRecord]] = {}
+        """By id what this connection has confirmed, and when."""
+        self._by_id = {packet_id_of(one.trace): one for one in ordered if not _is_lately(one)}
         self._came: dict[int, int] = {}
         """By id the number with which a packet came last over this connection."""
         self._new_came = False
@@ -137,10 +158,16 @@ class Deduplication:
         written = {packet_id: one for packet_id, one in self._by_id.items() if one.arrival < end}
         ordered = sorted((written | self._replaced_at(end)).values(), key=lambda one: one.arrival)
         if not self.counts_up:
-            return ordered
+            return [*self._lately_below(end), *ordered]
         confirmed = [one for one in ordered if one.confirmed]
         newest = [one for one in confirmed if packet_id_of(one.trace) == self._newest_id] or confirmed[-1:]
         return [one for one in ordered if not one.confirmed or one in newest]
+
+    def _lately_below(self, end: int) -> list[UnconfirmedRecord]:
+        now = self._clock()
+        before = self._before if now - self._began < _LATELY_S else {}
+        here = {packet_id: one for packet_id, (at, one) in self._lately.items() if now - at < _LATELY_S}
+        return sorted((one for one in (before | here).values() if one.arrival < end), key=lambda one: one.arrival)
 
     def _replaced_at(self, end: int) -> dict[int, UnconfirmedRecord]:
         return {
@@ -210,6 +237,8 @@ class Deduplication:
         in_doubt, content = self._in_doubt and not self.counts_up, trace & _CHECKSUM
         if in_doubt and dup and content in self._contents:
             return PacketVerdict.DOUBTFUL
+        if dup and self._was_confirmed_lately(trace):
+            return PacketVerdict.DOUBTFUL
         if not dup and self._forgotten and self._forgotten[content]:
             self._forgotten[content] -= 1
             self._new_came = True
@@ -218,6 +247,10 @@ class Deduplication:
             self._by_id.pop(packet_id_of(trace), None)
         self._new_came = True
         return PacketVerdict.NEW
+
+    def _was_confirmed_lately(self, trace: int) -> bool:
+        before = None if self.counts_up else self._before.get(packet_id_of(trace))
+        return before is not None and not (before.trace ^ trace) & _CHECKSUM
 
     def _was_there(self, packet_id: int) -> bool:
         """Whether a broker that counts up has given out the id already: it is not behind the newest known."""
@@ -257,6 +290,7 @@ class Deduplication:
         for packet_id, number in arrivals:
             if (entry := self._by_id.get(packet_id)) and self._came.get(packet_id) == number:
                 self._confirm(packet_id, entry)
+                self._lately[packet_id] = (self._clock(), entry._replace(sent=False, confirmed=True))
 
     def all_came_again(self, *, all_settled: bool) -> None:
         """A new packet has come over this connection, so whatever was to be sent again was: the broker had the

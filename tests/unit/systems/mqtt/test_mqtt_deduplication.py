@@ -56,8 +56,8 @@ def test_an_answer_confirms_what_was_sent_before_its_ping() -> None:
     reception.durable(2)
     assert reception.due() == [2]
     reception.answered()
-    assert [(one.arrival, one.sent) for one in reception.entries(2)] == [(1, True)]
-    assert reception.entries(1) == ()
+    assert [(one.arrival, one.sent) for one in reception.entries(2) if not one.confirmed] == [(1, True)]
+    assert [one for one in reception.entries(1) if not one.confirmed] == []
     assert not reception.awaits_answer()
 
 
@@ -264,3 +264,32 @@ def test_a_broker_may_have_forgotten_all_that_is_not_confirmed() -> None:
     entries = [UnconfirmedRecord(number, trace_of(number, b"t", b"x"), sent=True) for number in (1, 2, 3)]
     arrivals = Reception(6, Deduplication(entries)).take([packet(1, b"y"), *map(packet, (2, 3, 4, 5))])
     assert [one.doubtful for one in arrivals] == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize(("later_s", "doubtful"), [(0.1, True), (6.0, False)])
+def test_a_broker_that_is_killed_may_have_forgotten_what_it_confirmed_just_before(
+    later_s: float, doubtful: bool
+) -> None:
+    """HiveMQ CE answers a ping before it has stored the acknowledgements that it had before that."""
+    now = [0.0]
+    reception = Reception(0, Deduplication(clock=lambda: now[0]))
+    reception.take([packet(1), packet(2), packet(3)])
+    reception.durable(3)
+    reception.due()
+    reception.pinged()
+    reception.answered()
+    now[0] = later_s
+    entries = reception.entries(3)
+    assert not any(not one.confirmed for one in entries), "nothing is owed"
+    after = Reception(3, Deduplication(entries, clock=lambda: now[0]))
+    assert after.entries(3) == entries
+    arrivals = after.take([packet(1, dup=True), packet(2, b"y", dup=True), packet(3)])
+    assert [one.doubtful for one in arrivals] == [doubtful, False, False]
+
+
+def test_what_was_confirmed_lately_does_not_hinder_what_was_not_acknowledged() -> None:
+    entries = [
+        UnconfirmedRecord(1, trace_of(1, b"t", b"x"), confirmed=True),
+        UnconfirmedRecord(2, trace_of(2, b"t", b"x")),
+    ]
+    assert Reception(3, Deduplication(entries)).take([packet(2, dup=True)]) == []
