@@ -58,8 +58,8 @@ def injected_fields(model: type[BaseModel]) -> frozenset[str]:
 
 
 def policy_fields(model: type[BaseModel]) -> list[str]:
-    """The options that say what to do when something is not as expected. They change nothing of what a record becomes
-    and where it goes, so no range pins them."""
+    """The options that say what to do when something is not as expected, or who may do it. They change nothing of what
+    a record becomes and where it goes, so no range pins them."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("policy")]
 

@@ -97,10 +97,10 @@ def resolve(
     )
 
 
-def with_policies(pinned: Side, now: Side) -> Side:
-    """The sink of an older revision, with what the present one says is to be done when something is not as expected:
-    a person who is told to change that must not have to finish what is open first."""
-    model = find("sink", pinned.system)
+def with_policies(role: Role, pinned: Side, now: Side) -> Side:
+    """An end as an older revision has it, with the policies of the present one: a person who is told to change one must
+    not have to finish what is open first."""
+    model = find(role, pinned.system)
     if model is None or pinned.system != now.system:
         return pinned
     policies = policy_fields(model)

@@ -70,10 +70,13 @@ class FilesWritten(NamedTuple):
 
 
 class FilesRead(NamedTuple):
-    """`reads` says whether one of these files, symbolic links resolved, is read now or will be when it is there."""
+    """`reads` says whether one of these files, symbolic links resolved, is read now or will be when it is there. A
+    document states by the option `shared_by` that all hosts share them, where it may; `shared` is what it states."""
 
     option: str
     reads: Callable[[Sequence[str]], bool]
+    shared_by: str = ""
+    shared: bool = False
 
 
 class Expiry(NamedTuple):

@@ -67,8 +67,9 @@ def backfill_resolved(
     document = load_document(data, f"connector {connector.name}, {stored.stream}")
     tasks = context.ledger.assignment(connector.uid).tasks or now.tasks
     resolved = resolve(document.model_copy(update={"tasks": tasks}), context.home, settings, connector.uid, pinned)
-    sink = with_policies(resolved.sink, now.sink)
-    return replace(resolved, sink=sink, tolerance=now.tolerance, on_data_loss=now.on_data_loss)
+    source = with_policies("source", resolved.source, now.source)
+    sink = with_policies("sink", resolved.sink, now.sink)
+    return replace(resolved, source=source, sink=sink, tolerance=now.tolerance, on_data_loss=now.on_data_loss)
 
 
 def gets_nowhere(connector: str, stream: str) -> Retriable:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from connect_core import systems
 from connect_core.errors import ConfigError
 from connect_core.work import Side
 
+_ELSEWHERE = "but workers of this run are on other hosts"
+_ALL_HERE = "Run this connector with an engine whose workers are all on that host, such as inline"
+
 
 def require_reachable(source: Side, sink: Side, where: str) -> None:
-    """Raises ConfigError for files. They were looked at by the driver: on another host the path leads to another file,
-    or to none, which would be taken for a loss."""
-    for told in _files(source, sink):
-        raise ConfigError(
-            f"Files are read and written on the host of the driver, but workers of this run are on other hosts: {told}",
-            where=where,
-            next_step="Run this connector with an engine whose workers are all on that host, such as inline",
-        )
-
-
-def _files(source: Side, sink: Side) -> Iterator[str]:
-    """The options that name them."""
+    """Raises ConfigError for files that the document does not state to be shared. They were looked at by the driver: on
+    another host the path leads to another file, or to none, which would be taken for a loss. And for any that are
+    written: see docs/decisions/shared-file-systems.md."""
     reader, writer = systems.SYSTEMS.get(source.system), systems.SYSTEMS.get(sink.system)
-    if reader and (read := reader.files_read(source.options)):
-        yield f"source.{source.system}.{read.option}"
+    if reader and (read := reader.files_read(source.options)) and not read.shared:
+        own = f"source.{source.system}"
+        stating = f"; or, if all hosts share these files, state it: {own}.{read.shared_by}: true" * bool(read.shared_by)
+        raise ConfigError(
+            f"Files are read on the host of the driver, {_ELSEWHERE}: {own}.{read.option}",
+            where=where,
+            next_step=_ALL_HERE + stating,
+        )
     if writer and (written := writer.files_written(sink.options)):
-        yield f"sink.{sink.system}.{written.option}"
+        raise ConfigError(
+            f"Files are written on the host of the driver, {_ELSEWHERE}: sink.{sink.system}.{written.option}. On a "
+            "shared file system, too: what a worker on another host was writing when it was killed may reach the file "
+            "after the next worker has written there",
+            where=where,
+            next_step=_ALL_HERE,
+        )

@@ -186,7 +186,7 @@ def search(task: TaskContext, ranges: Sequence[OpenRange]) -> list[OpenRange]:
         while todo:
             task.held.renew()
             pins = todo[0].range.pins
-            sink = with_policies(task.resolved_for(pins).sink, task.context.resolved.sink)
+            sink = with_policies("sink", task.resolved_for(pins).sink, task.context.resolved.sink)
             together = tuple(item for item in todo if _alike(item.range.pins, pins))
             scan = Scan(task.held.attempt(task.uid), together, task.context.find_slice_s)
             told = task.context.engine.scan(ScanTask(sink, scan, code_version()))

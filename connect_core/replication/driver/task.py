@@ -294,7 +294,7 @@ class TaskRun(TaskContext):
             task=self.task,
             epoch=self.held.leases[0].epoch,
             source=resolved.source,
-            sink=with_policies(resolved.sink, self.context.resolved.sink),
+            sink=with_policies("sink", resolved.sink, self.context.resolved.sink),
             pipeline=resolved.pipeline,
             tolerance=self.context.resolved.tolerance,
             ranges=self._with_current_floors(items),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from connect_core import clock, systems
-from connect_core.config import Resolved, revealed
+from connect_core.config import Resolved, revealed, with_policies
 from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline.digest import pipeline_digest
@@ -261,14 +261,16 @@ class TaskContext:
     # ------------------------------------------------------------------------------------------------ as it was planned
 
     def resolved_for(self, pins: Pins) -> Resolved:
-        """The connector as it was when a range was planned: the document of that revision, with its connections."""
+        """The connector as it was when a range was planned: the document of that revision, with its connections; with
+        the policies of the source as the present one has them."""
         now, revision, said = self.context.resolved, pins.revision, pins.connections
         if revision == self.revision and (not said or said == now.connections):
             return now
         key = f"{revision} {json.dumps(said, sort_keys=True)}"
         if key not in self._former:
             resolve = self.context.resolve
-            self._former[key] = resolve(revision, said) if said else resolve(revision)
+            former = resolve(revision, said) if said else resolve(revision)
+            self._former[key] = replace(former, source=with_policies("source", former.source, now.source))
         return self._former[key]
 
     def goes_where_now(self, pins: Pins) -> bool:

@@ -12,7 +12,7 @@ from connect_core.systems.expanding import expanded
 from connect_core.systems.file.options import path_of_task
 from connect_core.systems.file.patterns import matches, without_links
 
-_OPTION = "path"
+_OPTION, _SHARED = "path", "shared"
 
 
 def conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
@@ -34,7 +34,8 @@ def files_read(source: Json) -> FilesRead:
     """The files that are found now, and those that will be by their names."""
     pattern = str(source.get(_OPTION))
     found = frozenset(map(os.path.realpath, expanded(pattern)))
-    return FilesRead(_OPTION, lambda written: _reads_one_of(pattern, found, written))
+    shared = bool(source.get(_SHARED, False))
+    return FilesRead(_OPTION, lambda written: _reads_one_of(pattern, found, written), _SHARED, shared)
 
 
 def _reads_one_of(pattern: str, found: Collection[str], written: Sequence[str]) -> bool:

@@ -17,12 +17,18 @@ _SOURCE = Guarantee(
 _SINK = Guarantee(
     "exactly once", ("The target is on a local file system.", "Nothing else writes to the target file."), ""
 )
+_SHARED = (
+    "All hosts see one file system at the path, with the same inodes, and each sees at once what another has written or"
+    " renamed (`shared: true`)."
+)
 _REPLACED = "The target file is not replaced or cut: `on_replaced: continue` does not deliver again what it held."
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
     if role == "source":
-        return _SOURCE._replace(order=None) if options.get("parallel", False) else _SOURCE
+        own = (_SHARED,) if options.get("shared", False) else ()
+        order = None if options.get("parallel", False) else _SOURCE.order
+        return _SOURCE._replace(conditions=(*_SOURCE.conditions, *own), order=order)
     if options.get("on_replaced", "fail") == "fail":
         return _SINK
     return _SINK._replace(conditions=(*_SINK.conditions, _REPLACED))

@@ -67,6 +67,14 @@ class FileSourceOptions(BaseModel):
         "whole and the file that took its place is begun",
         examples=[5],
     )
+    shared: bool = Field(
+        default=False,
+        description="The path leads to one file system on every host that reads it, and all of them see its files in "
+        "the same way (`check` prints that as a condition). Then workers and drivers on any host may read it; else "
+        "those on the host of the driver alone",
+        examples=[True],
+        json_schema_extra={"policy": True},
+    )
 
     roots: tuple[str, ...] = Field(
         default=(),

@@ -7,7 +7,7 @@ file looked like there (`identity`). Where reading goes on is `rotation`'s and `
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -29,6 +29,7 @@ from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import FilePart, PartBounds, covered, parts_now
 from connect_core.systems.file.patterns import first_in
 from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
+from connect_core.systems.file.shared import SharedFolders
 
 if TYPE_CHECKING:
     from connect_core.systems.file.following import FollowedFile
@@ -75,12 +76,13 @@ class FileSource:
 
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
-        folders = self._folders()
+        folders, begun = self._folders(), [*known.items(), *self._begun]
+        if self._options.shared:
+            begun = SharedFolders().positions_here(begun)
         ways = Ways(self._options.rotation_quiet_s, self._options.binary, self._heights, self._last)
-        begun = [*known.items(), *self._begun]
         rotation = Rotation(folders, begun, ways)
         parts = PartBounds(folders, rotation, begun)
-        return {one: _looked_at(folders, rotation, parts, one, position) for one, position in known.items()}
+        return {one: _looked_at(folders, rotation, parts, one, position) for one, position in begun[: len(known)]}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
@@ -108,9 +110,9 @@ class FileSource:
             RangeReader,  # loads Arrow, which looking for records does not need
         )
 
-        key = (wanted.partition, wanted.incarnation)
-        with self._identified(wanted.partition, wanted.begin, Evidence.of(wanted.evidence)) as file:
-            seen = Evidence.of(wanted.evidence) or file.evidence(wanted.begin)
+        key, planned = (wanted.partition, wanted.incarnation), Evidence.of(self._as_here()(wanted.evidence))
+        with self._identified(wanted.partition, wanted.begin, planned) as file:
+            seen = planned or file.evidence(wanted.begin)
             if wanted.begin == 0:
                 require_lines(file, binary=self._rules.binary)
             reader = RangeReader(file, wanted, seen, limit, self._rules)
@@ -130,8 +132,10 @@ class FileSource:
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         from connect_core.systems.file.following import FollowedFile, follow  # as `_read` does
 
+        as_here = self._as_here()
         files = [
-            FollowedFile(one, _path_of(one.partition), Evidence.of(one.evidence), limit, self._rules) for one in wanted
+            FollowedFile(one, _path_of(one.partition), Evidence.of(as_here(one.evidence)), limit, self._rules)
+            for one in wanted
         ]
         try:
             for file, batch in follow(files, self._opening, limit, idle_timeout_s):
@@ -149,7 +153,7 @@ class FileSource:
         return self._identified(wanted.partition, wanted.begin, seen)
 
     def evidence(self, wanted: Range, end: int) -> Json:
-        seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(wanted.evidence)
+        seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(self._as_here()(wanted.evidence))
         if end == wanted.begin or seen is None:
             return wanted.evidence
         if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
@@ -159,6 +163,10 @@ class FileSource:
 
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
+
+    def _as_here(self) -> Callable[[Json], Json]:
+        """What another host may have seen, as this one would have: for one look, or one range."""
+        return SharedFolders().as_here if self._options.shared else lambda evidence: evidence
 
     def _folders(self) -> Folders:
         return Folders(self._options.path, self._options.roots)

@@ -43,6 +43,14 @@ order: within each file
     assert waybill("connectors", "show", "copy", "--json").json["guarantee"] == told
 
 
+def test_check_prints_on_what_it_depends_that_several_hosts_read_a_file(waybill: Waybill, folder: Path) -> None:
+    text = DOCUMENT.format(name="copy").replace("logs/*.log", "logs/*.log, shared: true")
+    assert (
+        "each sees at once what another has written or renamed (`shared: true`)."
+        in waybill("check", _write(folder, text)).out
+    )
+
+
 def test_check_tells_all_faults_and_ends_with_2(waybill: Waybill, folder: Path) -> None:
     path = _write(folder, "version: 1\nname: a b\nsource: {flie: {}}\nsink: {file: {}}\n")
     typed = waybill("check", path)

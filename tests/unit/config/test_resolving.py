@@ -65,11 +65,18 @@ def test_what_no_document_gives_is_filled_in(home: Path, settings: Settings) -> 
 
 def test_an_older_revision_keeps_its_target_and_takes_the_policies_of_now() -> None:
     older = Side("file", {"path": "/old", "on_replaced": "fail"})
-    assert with_policies(older, Side("file", {"path": "/new", "on_replaced": "continue"})) == Side(
+    assert with_policies("sink", older, Side("file", {"path": "/new", "on_replaced": "continue"})) == Side(
         "file", {"path": "/old", "on_replaced": "continue"}
     )
-    assert with_policies(older, Side("file", {"path": "/new"})) == Side("file", {"path": "/old"})
-    assert with_policies(older, Side("rocketmq", {"topic": "t"})) == older
+    assert with_policies("sink", older, Side("file", {"path": "/new"})) == Side("file", {"path": "/old"})
+    assert with_policies("sink", older, Side("rocketmq", {"topic": "t"})) == older
+
+
+def test_so_does_its_source() -> None:
+    older = Side("file", {"path": "/old", "parallel": True})
+    assert with_policies("source", older, Side("file", {"path": "/new", "shared": True})) == Side(
+        "file", {"path": "/old", "parallel": True, "shared": True}
+    )
 
 
 def test_the_resolved_sides_are_plain_data(home: Path, settings: Settings) -> None:

@@ -110,5 +110,20 @@ def test_files_are_not_moved_on_other_hosts(tmp_path: Path, source: Side, sink: 
         require_reachable(source, sink, "connector c")
 
 
+def test_files_are_read_on_other_hosts_that_share_them_and_the_error_says_how_to_state_that() -> None:
+    logs = {"path": "/logs/*.log"}
+    with pytest.raises(ConfigError) as told:
+        require_reachable(Side("file", logs), ROCKETMQ, "connector c")
+    assert "source.file.shared: true" in (told.value.next_step or "")
+    require_reachable(Side("file", {**logs, "shared": True}), ROCKETMQ, "connector c")
+
+
+def test_files_are_not_written_on_other_hosts_whoever_shares_them() -> None:
+    shared = Side("file", {"path": "/logs/*.log", "shared": True})
+    with pytest.raises(ConfigError, match="may reach the file after the next worker has written there") as told:
+        require_reachable(shared, Side("file", {"path": "/out/lines.txt"}), "connector c")
+    assert "shared: true" not in (told.value.next_step or "")
+
+
 def test_servers_are_reached_from_any_host() -> None:
     require_reachable(ROCKETMQ, ROCKETMQ, "connector c")

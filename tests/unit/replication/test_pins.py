@@ -12,7 +12,7 @@ from connect_core.errors import EngineFailed, OffsetGone, PipelineChanged
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.task import TaskRun
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Json, Position
+from connect_core.sdk.values import Json, Pins, Position
 from connect_core.work import Side
 from tests.unit.replication.world import MEMORY, World
 
@@ -93,6 +93,17 @@ def test_a_connection_changed_between_two_attempts_counts_behind_the_open_ranges
     assert [task.sink for task in world.engine.sought] == [OLD]
     pinned = [(row.receipt.end, row.pins.connections["sink"]) for row in world.ledger.receipts(world.connector.uid)]
     assert sorted(pinned, key=lambda one: one[0]) == [(200, {"colour": "old"}), (250, {"colour": "new"})]
+
+
+def test_that_a_source_is_shared_counts_for_open_ranges_too(world: World) -> None:
+    """Else a person who states it would first have to finish what is open on the host where it was begun."""
+    before, now = Side("file", {"path": "/a"}), Side("file", {"path": "/b", "shared": True})
+    context = _context(world, OLD, None)
+    older = replace(context.resolved, source=before)
+    context = replace(context, resolved=replace(older, source=now), resolve=lambda revision: older)
+    task = TaskRun(context, world.ledger.assign(world.connector.uid, [MEMORY], 1), 0, world.source, world.sink)
+    pins = Pins(revision=task.revision + 1, pipeline="", target={}, code="")
+    assert task.resolved_for(pins).source == Side("file", {"path": "/a", "shared": True})
 
 
 def test_a_search_looks_where_the_pinned_revision_wrote(world: World) -> None:
