@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,18 +77,28 @@ class Drivers:
 Made = Callable[..., Drivers]
 
 
+@contextmanager
+def reached_from_hosts(network: Network, url: str) -> Iterator[str]:
+    """A PostgreSQL database of this machine; the URL under which the hosts reach it."""
+    database, port = make_url(url), ports.free()
+    command = [sys.executable, relay.__file__, network.address, str(port), f"{database.query['host']}/.s.PGSQL.5432"]
+    passing = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert passing.stdout is not None
+    try:
+        assert passing.stdout.readline() == b"ready\n"
+        yield database.set(host=network.address, port=port, query={}).render_as_string(hide_password=False)
+    finally:
+        passing.kill()
+        passing.wait()
+        passing.stdout.close()
+
+
 @pytest.fixture
 def drivers(
     network: Network, tmp_path: Path, rocketmq: RocketMQ, postgres_url: str, new_database: Callable[[str], str]
 ) -> Iterator[Made]:
     """Makes both; `shared` is a home on a file system that both hosts have."""
-    url = make_url(new_database(postgres_url))
-    port = ports.free()
-    command = [sys.executable, relay.__file__, network.address, str(port), f"{url.query['host']}/.s.PGSQL.5432"]
-    passing = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert passing.stdout is not None
-    assert passing.stdout.readline() == b"ready\n"
-    there = url.set(host=network.address, port=port, query={}).render_as_string(hide_password=False)
+    url = new_database(postgres_url)
 
     def made(*, shared: bool = False) -> Drivers:
         sites = []
@@ -98,19 +109,15 @@ def drivers(
             (folder / ".waybill").mkdir(parents=True, exist_ok=True)
             sites.append(SiteThere(folder, "", rocketmq.name_servers, there, dict(RUNS), host=host))
         (tmp_path / "machine").mkdir()
-        site = new_site(tmp_path / "machine", url.render_as_string(hide_password=False), rocketmq=None)
+        site = new_site(tmp_path / "machine", url, rocketmq=None)
         site.name_servers = rocketmq.name_servers
         site.settings = dict(RUNS)
         feed(site, 0, RECORDS)
         site.apply(NAME, document(site))
         return Drivers(site, *sites)
 
-    try:
+    with reached_from_hosts(network, url) as there:
         yield made
-    finally:
-        passing.kill()
-        passing.wait()
-        passing.stdout.close()
 
 
 def test_the_second_driver_is_refused_while_the_first_works(drivers: Made) -> None:
@@ -156,11 +163,11 @@ def test_the_commands_of_the_page_run_on_another_host(drivers: Made) -> None:
     both.require_copied()
 
 
-def begun(driver: SiteThere, step: str) -> subprocess.Popen[str]:
+def begun(driver: SiteThere, step: str, name: str = NAME) -> subprocess.Popen[str]:
     """A run, a process of which stands still at a step."""
     driver.fault(step, "stop")
     taken = driver.home / "faults" / f"{step}.taken"
-    process = driver.start("run", NAME)
+    process = driver.start("run", name)
     wait_for(lambda: taken.exists() or process.poll() is not None, f"a process at {step}")
     assert taken.exists(), ended(process)
     wait_for(lambda: any(psutil.Process(pid).status() == "stopped" for pid in driver.host.processes()), "a halt")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,38 +117,49 @@ class Copying:
         require_copied(self.site, self.name, RECORDS, row)
 
 
-@pytest.fixture
-def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Copying]:
-    there = network.host("there", AHEAD_S)
-    folder = tmp_path / "spark"
+@contextmanager
+def spark_on(network: Network, there: Host, folder: Path) -> Iterator[Cluster]:
+    """Its files are in `folder`."""
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text(PRIVATE)
     cluster = Cluster(network, there, folder, ports.free(), [])
-    reach_rocketmq(network, there, rocketmq)
     try:
         cluster.start()
-        site = new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
-        site.name_servers = rocketmq.name_servers
-        site.settings |= {**SHORT, "WAYBILL_DRIVER_ADDRESS": network.address, "WAYBILL_TESTING": "1"}
-        site.settings |= {"SPARK_CONF_DIR": str(folder)}
-        conf = {
-            "spark.executor.memory": "512m",
-            "spark.driver.host": network.address,
-            "spark.driver.bindAddress": network.address,
-            "spark.network.timeout": "60s",
-        }
-        engines = tmp_path / "conf" / "engines"
-        engines.mkdir(parents=True)
-        engine = {"kind": "submit", "master": cluster.master, "conf": conf}
-        (engines / "hosts.yaml").write_text(yaml.safe_dump(engine))
-        made = Copying(site, cluster)
-        feed(site, 0, RECORDS)
-        site.apply(made.name, document(site))
-        yield made
+        yield cluster
     finally:
         for process in cluster.started[:1]:
             process.kill()
             process.wait()
+
+
+def site_beside(cluster: Cluster, folder: Path, rocketmq: RocketMQ) -> Site:
+    """Its runs have their driver on this machine, and their executors in the cluster."""
+    site = new_site(folder, f"sqlite:///{folder}/.waybill/ledger.db", None)
+    site.name_servers = rocketmq.name_servers
+    site.settings |= {**SHORT, "WAYBILL_DRIVER_ADDRESS": cluster.network.address, "WAYBILL_TESTING": "1"}
+    site.settings |= {"SPARK_CONF_DIR": str(cluster.folder)}
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.driver.host": cluster.network.address,
+        "spark.driver.bindAddress": cluster.network.address,
+        "spark.network.timeout": "60s",
+    }
+    engines = folder / "conf" / "engines"
+    engines.mkdir(parents=True)
+    engine = {"kind": "submit", "master": cluster.master, "conf": conf}
+    (engines / "hosts.yaml").write_text(yaml.safe_dump(engine))
+    return site
+
+
+@pytest.fixture
+def copying(network: Network, tmp_path: Path, rocketmq: RocketMQ) -> Iterator[Copying]:
+    there = network.host("there", AHEAD_S)
+    reach_rocketmq(network, there, rocketmq)
+    with spark_on(network, there, tmp_path / "spark") as cluster:
+        made = Copying(site_beside(cluster, tmp_path, rocketmq), cluster)
+        feed(made.site, 0, RECORDS)
+        made.site.apply(made.name, document(made.site))
+        yield made
 
 
 @COSTLY
@@ -186,11 +198,11 @@ def test_files_are_refused_before_anything_is_planned(copying: Copying, tmp_path
     assert site.json("receipts", "lines-in")["receipts"] == []
 
 
-def begun(copying: Copying) -> subprocess.Popen[str]:
+def begun(site: Site, name: str) -> subprocess.Popen[str]:
     """A run, one of whose workers stands still at a batch that it has written."""
-    copying.site.fault("batch-written", "stop")
-    taken = copying.site.home / "faults" / "batch-written.taken"
-    driver = copying.start()
+    site.fault("batch-written", "stop")
+    taken = site.home / "faults" / "batch-written.taken"
+    driver = site.start("run", name)
     wait_for(lambda: taken.exists() or driver.poll() is not None, "a worker at a batch", 180)
     assert taken.exists(), ended(driver)
     return driver
@@ -213,7 +225,7 @@ def test_what_happens_to_the_other_host_in_mid_lane_loses_and_repeats_nothing(
 ) -> None:
     """The run ends at the deadline of its lanes, and releases its lease: the next one finishes at once what is open."""
     row.describe(f"worker's {fault}, in the middle of a lane", where=WHERE, database="SQLite")
-    there, driver = copying.there, begun(copying)
+    there, driver = copying.there, begun(copying.site, copying.name)
     row.strikes()
     if fault == "host lost":
         there.lose()
@@ -235,7 +247,7 @@ def test_a_driver_with_lanes_elsewhere_is_waited_for_and_changes_nothing_when_it
 ) -> None:
     """No lock tells of its lanes: the next run waits a whole time to live."""
     row.describe(f"driver with lanes on another host {fault}", where=WHERE, database="SQLite")
-    driver = begun(copying)
+    driver = begun(copying.site, copying.name)
     chain = [driver.pid, *(child.pid for child in psutil.Process(driver.pid).children(recursive=True))]
     row.strikes()
     if fault == "killed":
