@@ -18,8 +18,8 @@ _SINK = Guarantee(
     "exactly once", ("The target is on a local file system.", "Nothing else writes to the target file."), ""
 )
 _SHARED = (
-    "All hosts see one file system at the path, with the same inodes, and each sees at once what another has written or"
-    " renamed (`shared: true`)."
+    "All hosts see one file system at the path, with the same inodes and births, and each sees at once what another has"
+    " written or renamed (`shared: true`)."
 )
 _REPLACED = "The target file is not replaced or cut: `on_replaced: continue` does not deliver again what it held."
 

@@ -82,8 +82,9 @@ class Rotation:
         return self._owners.owner(file, asking)
 
     def quiet(self, file: OpenFile) -> bool:
-        """Whether nobody has written to a renamed file for long enough. A time in the future counts as quiet."""
-        return not 0 <= time.time() - file.status().st_mtime < self._ways.quiet_s
+        """Whether nobody has written to a renamed file for long enough. The clock that set its time may be another
+        host's, and somewhat ahead. A time that is further in the future says nothing, and counts as quiet."""
+        return abs(time.time() - file.status().st_mtime) >= self._ways.quiet_s
 
     def known_end(self, place: Position, seen: Evidence | None) -> int | None:
         """Of a file that has gone: the position when all that was ever seen of it was read; else nobody knows."""

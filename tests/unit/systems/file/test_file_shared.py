@@ -7,6 +7,7 @@ file systems, so that nothing else would tell that it is the same file.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +137,20 @@ def test_what_a_driver_has_seen_of_a_file_counts_when_a_lane_on_another_host_has
 def replace_end(bounds: Bounds, log: Path) -> Json:
     with identity.OpenFile(str(log)) as file:
         return file.evidence(bounds.end, size=bounds.end).as_json()
+
+
+@pytest.mark.parametrize(("ahead_s", "read"), [(-10, []), (10, []), (-40, [b"half"]), (40, [b"half"])])
+def test_a_last_line_is_whole_when_clocks_that_differ_less_than_its_time_to_wait_say_so(
+    log: Path, ahead_s: float, read: list[bytes]
+) -> None:
+    """The time of a file is set by the clock of the host that has written it, or by that of the file server."""
+    follower = Follower(source(log, shared=True, rotation_quiet_s=30))
+    assert follower.run() == [b"one", b"two"]
+    with log.open("ab") as file:
+        file.write(b"half")
+    log.rename(log.with_name("app.log.1"))
+    os.utime(log.with_name("app.log.1"), (0, time.time() + ahead_s))
+    assert follower.run() == read
 
 
 def devices(evidence: Json) -> Sequence[int]:
