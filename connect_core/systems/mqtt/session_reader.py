@@ -12,9 +12,10 @@ from connect_core.sdk.batches import empty_records
 from connect_core.sdk.cutting import part_behind
 from connect_core.sdk.values import Json, Range, SourceBatch
 from connect_core.systems.mqtt.copies import Copies
-from connect_core.systems.mqtt.deduplication import Deduplication, RocketmqMqttDeduplication
+from connect_core.systems.mqtt.deduplication import Deduplication
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.records import record_batch, sorted_out
+from connect_core.systems.mqtt.rocketmq_mqtt_deduplication import RocketmqMqttDeduplication
 from connect_core.systems.mqtt.session import Session, is_of_another_broker
 from connect_core.systems.mqtt.session_state import Reception, SessionState
 from connect_core.systems.topic_filters import is_shared

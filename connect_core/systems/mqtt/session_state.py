@@ -22,12 +22,12 @@ from connect_core.systems.mqtt.copies import Copies
 from connect_core.systems.mqtt.deduplication import (
     Deduplication,
     PacketVerdict,
-    RocketmqMqttDeduplication,
     UnconfirmedRecord,
     doubtful,
     trace_of,
 )
 from connect_core.systems.mqtt.packets import Packet
+from connect_core.systems.mqtt.rocketmq_mqtt_deduplication import RocketmqMqttDeduplication
 
 DROPPED = "$SYS/broker/publish/messages/dropped"
 """Where a broker that counts says how many messages it has dropped since it was started: Mosquitto does."""

@@ -14,14 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.deduplication import (
-    MOST,
     PacketVerdict,
-    RocketmqMqttDeduplication,
     UnconfirmedRecord,
     left_by,
     trace_of,
 )
 from connect_core.systems.mqtt.packets import Packet, read_publish
+from connect_core.systems.mqtt.rocketmq_mqtt_deduplication import MOST, RocketmqMqttDeduplication
 from connect_core.systems.mqtt.session_state import Reception
 from tests.rocketmq_mqtt.session import Session
 from tests.rocketmq_mqtt.store import Message, Store
