@@ -20,6 +20,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
@@ -177,8 +178,9 @@ def _conflicts(data: Json, source: End, sink: End, written: Written) -> Iterator
     """Of a document whose parts are sound by themselves."""
     if wrong := conflict(source, sink):
         yield fault_at(*wrong, written)
-    rules = ConnectorDocument.model_validate(data).rules
-    yield from (fault_at(*wrong, written) for wrong in unfit_rules(rules, source, sink))
+    document = ConnectorDocument.model_validate(data)
+    yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
+    yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))
 
 
 def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[Fault]:

@@ -76,6 +76,12 @@ def single_writer_fields(model: type[BaseModel]) -> list[str]:
     return [name for name, extra in extras if isinstance(extra, dict) and extra.get("single_writer")]
 
 
+def template_fields(model: type[BaseModel]) -> list[str]:
+    """The options that hold a template which each record fills (`sdk.templates`)."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("template")]
+
+
 def header_fields(model: type[BaseModel]) -> list[str]:
     """The options that hold texts by names of the reader's own, of which some are secrets: headers."""
     extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())

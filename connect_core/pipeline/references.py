@@ -18,7 +18,17 @@ def read_condition(text: str) -> Any:
     return tree
 
 
+def properties_in(text: str) -> dict[str, Reference]:
+    """What a filter's condition names, by its text: properties, which are headers but for TAGS and KEYS."""
+    own = {"TAGS": Reference("tags"), "KEYS": Reference("key")}
+    return {one: own.get(one, Reference("header", name=one)) for one in _written_in(sql.tree(text))}
+
+
 def names_in(part: Any) -> dict[str, Reference]:
     """What a part of such a tree names, by its text. Raises ValueError for what names nothing."""
-    tokens = part.scan_values(lambda token: token.type == "NAME") if hasattr(part, "children") else [part]
-    return {str(one): reference(str(one), bare=True) for one in tokens if one.type == "NAME"}
+    return {one: reference(one, bare=True) for one in _written_in(part)}
+
+
+def _written_in(part: Any) -> list[str]:
+    tokens = part.scan_values(lambda token: True) if hasattr(part, "children") else [part]
+    return [str(one) for one in tokens if one.type == "NAME"]

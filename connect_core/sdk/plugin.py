@@ -24,6 +24,7 @@ from connect_core.sdk.groups import ConsumerGroups
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.sdk.templates import KINDS, Kind
 from connect_core.sdk.values import Json
 
 if TYPE_CHECKING:
@@ -185,6 +186,9 @@ class Plugin:
     """Tells the other side that a task of the live stream is at work, from when it has its lease until the context is
     left, by an instance of an end's options; what the context gives is called before that. Nothing that goes wrong with
     it may concern the run, nor hold it up. None: these options ask for nothing."""
+    source_fields: frozenset[Kind] = KINDS
+    """What records of its source may have that filters, rules and templates can name (`sdk.templates`). To name
+    anything else is a fault of a document."""
     abilities: frozenset[Ability] = frozenset()
     preload: tuple[str, ...] = ()
     """Modules that nearly every run needs and that take long to load: Airflow's workers load them before they are

@@ -20,11 +20,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from connect_core.sdk.topics import levels_of
 
 Kind = Literal["payload", "topic", "header", "tags", "key"]
+KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 
 _STEP = r"\.[^\W\d]\w*|\[-?\d+\]|\['[^']*'\]"
 WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|[a-z_$][a-z0-9_$]*"
@@ -110,8 +111,12 @@ class Template:
         """The text, where it has no places."""
         return None if self.names() else "".join(str(piece) for piece in self.pieces)
 
+    def places(self) -> list[Placeholder]:
+        """What is filled in, in order."""
+        return [piece for piece in self.pieces if isinstance(piece, Placeholder)]
+
     def names(self) -> frozenset[Reference]:
-        return frozenset(name for piece in self.pieces if isinstance(piece, Placeholder) for name in piece.names)
+        return frozenset(name for place in self.places() for name in place.names)
 
     def fill(self, value_of: Callable[[Reference], str | None]) -> str:
         """`value_of` says what a record has as a whole, without regard to levels. Raises NothingNamed."""

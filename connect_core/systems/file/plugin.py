@@ -75,6 +75,7 @@ PLUGIN = Plugin(
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
+    source_fields=frozenset({"payload"}),
     unit="bytes",
     set_aside=_set_aside,
     probe=_probe,

@@ -56,7 +56,8 @@ class MqttSinkOptions(MqttBrokerOptions):
         "record has, `{header:MQTT_TOPIC|topic}` for the first of these that it has: where it came from. `[2]` behind "
         "a name is its second level, `[2:]` all from there on. A record without it, or whose topic cannot be one "
         "(`+`, `#`, `$` at its begin), is rejected",
-        examples=["devices/{key}/cmd"],
+        examples=["plant/commands"],
+        json_schema_extra={"template": True},
     )
     qos: Literal["record", 0, 1, 2] = Field(
         default=RECORD,

@@ -77,10 +77,10 @@ def test_two_who_change_rules_at_once_do_not_overwrite_each_other(waybill: Waybi
 
 
 def test_the_list_shows_what_each_rule_says(waybill: Waybill, applied: Path) -> None:
-    done(waybill("rules", "add", "copy", "hot", "--filter", "site/+", "--when", "$.temp > 30", "--tags", "{topic[1]}"))
+    done(waybill("rules", "add", "copy", "hot", "--filter", "#", "--when", "$.temp > 30", "--tags", "{$.site}"))
     (heading, row) = waybill("rules", "list", "copy").out.splitlines()
     assert heading.split() == ["NAME", "ENABLED", "FILTER", "WHEN", "TO", "TAGS", "KEYS"]
-    assert row.split() == ["hot", "yes", "site/+", "$.temp", ">", "30", "-", "{topic[1]}", "-"]
+    assert row.split() == ["hot", "yes", "#", "$.temp", ">", "30", "-", "{$.site}", "-"]
 
 
 def test_nothing_is_written_by_a_dry_run(waybill: Waybill, applied: Path) -> None:
@@ -158,11 +158,11 @@ def test_what_the_last_lines_would_become(waybill: Waybill, applied: Path) -> No
 
 
 def test_a_filter_of_the_document_comes_first(waybill: Waybill, applied: Path) -> None:
-    text = (applied / "copy.yaml").read_text()
-    (applied / "copy.yaml").write_text(f"{text}filter: {{tags: [a]}}\nrules: [{{name: one}}]\n")
-    done(waybill("apply", "copy.yaml"))
-    for tags, count in (("a", 1), ("b", 0)):
-        (told,) = done(waybill("rules", "try", "copy", "--payload", "x", "--tags", tags, "--json")).json["records"]
+    (applied / "devices.yaml").write_text(f"{MQTT}filter: {{headers: {{site: a}}}}\nrules: [{{name: one}}]\n")
+    done(waybill("apply", "devices.yaml"))
+    for site, count in (("a", 1), ("b", 0)):
+        words = ["--payload", "x", "--header", f"site={site}", "--json"]
+        (told,) = done(waybill("rules", "try", "devices", *words)).json["records"]
         assert len(told["becomes"]) == count
 
 

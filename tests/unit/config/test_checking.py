@@ -309,7 +309,8 @@ def test_start_offsets_that_mean_nothing(start: str, fault: str, faults: Faults)
 
 
 def test_a_filter_that_is_no_condition(faults: Faults) -> None:
-    assert faults(_with("filter: {sql: \"amount > 100 AND region IN ('eu', 'us')\"}")) == []
+    sound = _with("filter: {sql: \"amount > 100 AND region IN ('eu', 'us')\"}")
+    assert faults(sound.replace("file: {path: logs/*.log}", "mqtt: {host: b, filters: ['in/#']}")) == []
     (fault,) = faults(_with("filter: {sql: 'amount > 100 AND'}"))
     assert "filter.sql" in fault
     assert "is not a condition: it cannot be read at its end" in fault
@@ -419,7 +420,7 @@ def ruled(rule: str, sink: str = TO_ROCKETMQ) -> str:
     ],
 )
 def test_rules(rule: str, faults: Faults) -> None:
-    assert faults(ruled(rule)) == []
+    assert faults(ruled(rule).replace("file: {path: a}", "mqtt: {host: b, filters: ['in/#']}")) == []
 
 
 @pytest.mark.parametrize(
@@ -436,7 +437,7 @@ def test_rules(rule: str, faults: Faults) -> None:
         ("name: a, tags: '{id}'", "rules.0.tags: line 6: 'id' names nothing: write $.name of the payload"),
         ("name: a, keys: '{topic'", "rules.0.keys: line 6: the brace at character 1 is not part of a pair"),
         (
-            "name: a, to: '{topic[1]}'",
+            "name: a, to: '{$.a}'",
             "rules.0.to: line 6: must be the name of one topic; a template needs dynamic_topics",
         ),
         ("name: a, to: 'a/b'", "rules.0.to: line 6: must be 1 to 127 of the characters"),
@@ -491,7 +492,8 @@ TO_MQTT = "mqtt: {host: b, topic: out}"
 
 @pytest.mark.parametrize("to", ["alarms", "alarms/{topic[2]}", "{header:target}"])
 def test_any_topic_of_mqtt_may_be_named(to: str, faults: Faults) -> None:
-    assert faults(ruled(f"name: a, to: '{to}'", TO_MQTT)) == []
+    elsewhere = ruled(f"name: a, to: '{to}'", TO_MQTT)
+    assert faults(elsewhere.replace("file: {path: a}", "mqtt: {host: c, filters: ['in/#']}")) == []
     text = ruled(f"name: a, to: 'no/{to}'", TO_MQTT)
     assert faults(text.replace("file: {path: a}", "mqtt: {host: b, filters: ['in/#']}")) == []
 

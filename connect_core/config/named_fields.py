@@ -1,0 +1,107 @@
+"""What filters, rules and the sink's templates name, beside what records of the source have: a name that no record can
+have is a fault. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from connect_core.config import option_models
+from connect_core.config.document import ConnectorDocument, Filter, Rule
+from connect_core.config.endpoints import End
+from connect_core.config.ruling import are_all_elsewhere
+from connect_core.config.written import Place
+from connect_core.pipeline.references import names_in, properties_in, read_condition
+from connect_core.sdk.templates import Kind, Reference, template
+
+Named = tuple[Place, str]
+"""A place of the document, and the words about it."""
+
+_ANY_TOPIC = "#"
+"""Matches what has no topic, too."""
+_WHAT: Mapping[Kind, str] = {
+    "payload": "a place in the payload",
+    "topic": "the topic",
+    "header": "a header",
+    "tags": "the tags",
+    "key": "the key",
+}
+_HOW: Mapping[Kind, str] = {
+    "payload": "$.NAME for a place in the payload, which is JSON",
+    "topic": "topic",
+    "header": "header:NAME",
+    "tags": "TAGS",
+    "key": "KEYS",
+}
+"""How the fields are written that there may be."""
+
+
+def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Iterator[Named]:
+    """Of ends that are sound. A name with several alternatives is a fault of a rule when one of them cannot be, and of
+    an option of the sink, which may have it by default, when none of them can."""
+    plugin = source.configured().plugin
+    fields = _Fields(source.system, plugin.source_fields)
+    yield from _of_filter(document.filter, fields)
+    for place, rule in enumerate(document.rules):
+        if rule.enabled:
+            yield from ((("rules", place, key), f"rule {rule.name}: {words}") for key, words in _of_rule(rule, fields))
+    if not are_all_elsewhere(document.rules):
+        yield from _of_sink(sink, fields.with_those_of(document.rules))
+
+
+class _Fields:
+    """Those that records of a source may have."""
+
+    def __init__(self, system: str, kinds: frozenset[Kind]) -> None:
+        self.system, self.kinds = system, kinds
+
+    def with_those_of(self, rules: list[Rule]) -> _Fields:
+        """What rules set is there for the sink."""
+        set_by: Mapping[Kind, bool] = {
+            "tags": any(rule.tags for rule in rules),
+            "key": any(rule.keys for rule in rules),
+        }
+        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set})
+
+    def wrong(self, text: str, name: Reference) -> str:
+        """What is wrong with a name, in words; empty for nothing."""
+        if name.kind in self.kinds:
+            return ""
+        words = f"{text!r} names {_WHAT[name.kind]}, which records of {self.system} do not have"
+        if name.kind == "header" and "payload" in self.kinds:
+            words += f"; did you mean {_in_payload(name.name)}?"
+        return f"{words} (they have: {'; '.join(how for kind, how in _HOW.items() if kind in self.kinds)})"
+
+
+def _in_payload(name: str) -> str:
+    return f"$.{name}" if name.isidentifier() else f"$['{name}']"
+
+
+def _of_filter(wanted: Filter, fields: _Fields) -> Iterator[Named]:
+    if wanted.tags and (words := fields.wrong("tags", Reference("tags"))):
+        yield ("filter", "tags"), words
+    for header in wanted.headers:
+        if words := fields.wrong(header, Reference("header", name=header)):
+            yield ("filter", "headers", header), words
+    for text, name in (properties_in(wanted.sql) if wanted.sql else {}).items():
+        if words := fields.wrong(text, name):
+            yield ("filter", "sql"), f"{words}; a filter names nothing of the payload: use a rule with when"
+
+
+def _of_rule(rule: Rule, fields: _Fields) -> Iterator[tuple[str, str]]:
+    if rule.filter not in ("", _ANY_TOPIC) and "topic" not in fields.kinds:
+        yield "filter", f"matches topics, which records of {fields.system} do not have: leave it out"
+    for text, name in (names_in(read_condition(rule.when)) if rule.when else {}).items():
+        if words := fields.wrong(text, name):
+            yield "when", words
+    for key in ("to", "tags", "keys"):
+        for place in template(getattr(rule, key) or "").places():
+            yield from ((key, words) for one in place.names if (words := fields.wrong(f"{{{place.text}}}", one)))
+
+
+def _of_sink(sink: End, fields: _Fields) -> Iterator[Named]:
+    model = option_models.find("sink", sink.system)
+    for option in option_models.template_fields(model) if model else ():
+        for place in template(str(sink.options.get(option) or "")).places():
+            wrong = [fields.wrong(f"{{{place.text}}}", one) for one in place.names]
+            if all(wrong):
+                yield ("sink", sink.system, option), wrong[0]
