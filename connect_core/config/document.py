@@ -133,6 +133,10 @@ class Filter(_Part):
         description="Records for which this holds, as RocketMQ reads SQL92 conditions: `amount > 100 AND region IN "
         "('eu', 'us')`. The names are those of headers; TAGS and KEYS are there as well.",
     )
+    when: Annotated[str, AfterValidator(check_when)] = Field(
+        default="",
+        description="A condition as rules have it: records for which it holds. `payload:text CONTAINS 'ERROR'`.",
+    )
 
 
 class Rule(_Part):
@@ -145,8 +149,8 @@ class Rule(_Part):
     )
     when: Annotated[str, AfterValidator(check_when)] = Field(
         default="",
-        description="A condition, as `filter.sql` has it, on `$.name` of a JSON payload, `topic[1]`, `header:NAME`, "
-        "TAGS and KEYS; empty: always.",
+        description="A condition, as `filter.sql` has it, on `$.name` of a JSON payload, `payload:text`, `topic[1]`, "
+        "`header:NAME`, TAGS, KEYS and `file:name`; empty: always.",
     )
     to: Annotated[str, AfterValidator(check_template)] | None = Field(
         default=None, min_length=1, description="Topic of the target; by default the topic that the sink chooses."

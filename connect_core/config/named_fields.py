@@ -20,17 +20,21 @@ _ANY_TOPIC = "#"
 """Matches what has no topic, too."""
 _WHAT: Mapping[Kind, str] = {
     "payload": "a place in the payload",
+    "text": "the payload",
     "topic": "the topic",
     "header": "a header",
     "tags": "the tags",
     "key": "the key",
+    "file": "a file",
 }
 _HOW: Mapping[Kind, str] = {
     "payload": "$.NAME for a place in the payload, which is JSON",
+    "text": "payload:text for all of it",
     "topic": "topic",
     "header": "header:NAME",
     "tags": "TAGS",
     "key": "KEYS",
+    "file": "file:path, file:name, file:offset",
 }
 """How the fields are written that there may be."""
 
@@ -84,15 +88,20 @@ def _of_filter(wanted: Filter, fields: _Fields) -> Iterator[Named]:
             yield ("filter", "headers", header), words
     for text, name in (properties_in(wanted.sql) if wanted.sql else {}).items():
         if words := fields.wrong(text, name):
-            yield ("filter", "sql"), f"{words}; a filter names nothing of the payload: use a rule with when"
+            yield ("filter", "sql"), f"{words}; sql names headers, TAGS and KEYS alone: use filter.when"
+    yield from ((("filter", "when"), words) for words in _of_condition(wanted.when, fields))
+
+
+def _of_condition(when: str, fields: _Fields) -> Iterator[str]:
+    for text, name in (names_in(read_condition(when)) if when else {}).items():
+        if words := fields.wrong(text, name):
+            yield words
 
 
 def _of_rule(rule: Rule, fields: _Fields) -> Iterator[tuple[str, str]]:
     if rule.filter not in ("", _ANY_TOPIC) and "topic" not in fields.kinds:
         yield "filter", f"matches topics, which records of {fields.system} do not have: leave it out"
-    for text, name in (names_in(read_condition(rule.when)) if rule.when else {}).items():
-        if words := fields.wrong(text, name):
-            yield "when", words
+    yield from (("when", words) for words in _of_condition(rule.when, fields))
     for key in ("to", "tags", "keys"):
         for place in template(getattr(rule, key) or "").places():
             yield from ((key, words) for one in place.names if (words := fields.wrong(f"{{{place.text}}}", one)))

@@ -7,6 +7,7 @@ a payload that is no JSON, is missing; a JSON null is missing too. Objects and l
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -98,10 +99,10 @@ class FieldValues:
 
 
 class Fields:
-    """Of one batch of RECORD_SCHEMA."""
+    """Of one batch of RECORD_SCHEMA, whose records are lines of the file at `path`, or of none."""
 
-    def __init__(self, records: pa.RecordBatch) -> None:
-        self._records = records
+    def __init__(self, records: pa.RecordBatch, path: str | None = None) -> None:
+        self._records, self._path = records, path
         self._columns: dict[Reference, FieldValues] = {}
         self.memory: dict[Any, Any] = {}
         """What somebody has worked out of these fields and may need again."""
@@ -170,6 +171,16 @@ class Fields:
         indices = whole.encoded[1] if whole.encoded else np.full(len(self), -1)
         return pa.array(named, pa.string()).take(pa.array(indices % len(named)))
 
+    def _text(self) -> pa.Array:
+        return _as_text(self._records.column("value"))
+
+    def _file(self, wanted: Reference) -> Any:
+        """Of what is no file nothing is there."""
+        if self._path is not None and wanted.name == "offset":
+            return self._records.column("offset").to_pylist()
+        said = self._path if self._path is None or wanted.name == "path" else os.path.basename(self._path)
+        return pa.repeat(pa.scalar(said, pa.string()), len(self))
+
     def _header(self, wanted: Reference) -> list[Value]:
         return [one.get(wanted.name) or None for one in self._headers]
 
@@ -181,10 +192,12 @@ class Fields:
 
 _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
     "payload": Fields._payload,
+    "text": lambda fields, _: fields._text(),
     "topic": lambda fields, _: fields.topics,
     "header": Fields._header,
     "tags": lambda fields, _: fields._own("tags"),
     "key": lambda fields, _: fields._own("key"),
+    "file": Fields._file,
 }
 _PLAIN = frozenset((str, int, bool, _NOTHING))
 

@@ -70,10 +70,9 @@ class Rules:
         }
         self._condition_of = np.array([places.get(rule.when, len(places)) for rule in self.rules], dtype=np.int64)
 
-    def shaped(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_], int]:
+    def shaped(self, records: pa.RecordBatch, fields: Fields) -> tuple[pa.RecordBatch, NDArray[np.bool_], int]:
         """Outputs, for each row whether it has any, and how many of the rows this covers: fewer than all when their
-        outputs would be too large for one batch. At least one."""
-        fields = Fields(records)
+        outputs would be too large for one batch. At least one. `fields` are those of the records."""
         matches = self.matches(fields)
         rows = _bearable(records, matches)
         matches = matches.first(int(np.searchsorted(matches.rows, rows)))
@@ -81,9 +80,9 @@ class Rules:
         passed[matches.rows] = True
         return self._outputs(records, fields, matches), passed, rows
 
-    def names(self, records: pa.RecordBatch) -> list[str]:
+    def names(self, fields: Fields) -> list[str]:
         """The rule of each output of these rows, in order."""
-        return [self.rules[place].name for place in self.matches(Fields(records)).rules]
+        return [self.rules[place].name for place in self.matches(fields).rules]
 
     def matches(self, fields: Fields) -> Matches:
         found = [self._matched_by_topic(fields)]

@@ -10,6 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.pipeline.choosing import chosen
+from connect_core.pipeline.conditions import holding
+from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.rules import Rules
 from connect_core.sdk.values import Json, Reject
 
@@ -27,17 +29,21 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Built from the pinned part of the document; the same document and code give the same results."""
+    """Built from the pinned part of the document; the same document and code give the same results. `path` is that of
+    the file whose lines the records are."""
 
     document: Json
+    path: str | None = None
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
         """Filter first, then rules. At least one row, where there is one."""
         kept, rows = records, len(records)
         if rows and (wanted := self.document.get("filter")):
             kept = kept.filter(chosen(kept, wanted.get("tags", ()), wanted.get("headers", {}), wanted.get("sql", "")))
+            if when := wanted.get("when"):
+                kept = kept.filter(pa.array(holding(when, Fields(kept, self.path))))
         if len(kept) and self._rules is not None:
-            outputs, passed, covered = self._rules.shaped(kept)
+            outputs, passed, covered = self._rules.shaped(kept, Fields(kept, self.path))
             if covered < len(kept):
                 rows = int(np.searchsorted(_offsets(records), _offsets(kept)[covered]))
             kept, passing = outputs, _offsets(kept)[:covered][passed]

@@ -24,7 +24,7 @@ from connect_core.sdk.groups import ConsumerGroups
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
-from connect_core.sdk.templates import KINDS, Kind
+from connect_core.sdk.templates import OF_MESSAGES, Kind
 from connect_core.sdk.values import Json
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Plugin:
     """Tells the other side that a task of the live stream is at work, from when it has its lease until the context is
     left, by an instance of an end's options; what the context gives is called before that. Nothing that goes wrong with
     it may concern the run, nor hold it up. None: these options ask for nothing."""
-    source_fields: frozenset[Kind] = KINDS
+    source_fields: frozenset[Kind] = OF_MESSAGES
     """What records of its source may have that filters, rules and templates can name (`sdk.templates`). To name
     anything else is a fault of a document."""
     abilities: frozenset[Ability] = frozenset()
@@ -241,8 +241,9 @@ class Plugin:
     peek_topic: Callable[[Json, str, int], list[Json]] | None = None
     """The same of a topic, by the options of a connection."""
     peek_source: Callable[[Any, int], pa.Table] | None = None
-    """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. None
-    where they cannot be looked at without taking them."""
+    """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. Lines of
+    a file, all of one, have its path in a column `path` behind these. None where they cannot be looked at without
+    taking them."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
 

@@ -130,6 +130,15 @@ class Splitting(Protocol):
 
 
 @runtime_checkable
+class OfFiles(Protocol):
+    """A source whose records are lines of files, their offsets the places of their first bytes."""
+
+    def path_of(self, partition: Partition) -> str:
+        """The file of a partition, by a name that stays the same whatever becomes of the file: an attempt that repeats
+        a range must make the same of it. Pure."""
+
+
+@runtime_checkable
 class RemoteState(Protocol):
     """A source or a sink for which its server keeps something as long as the connector lives."""
 

@@ -4,9 +4,12 @@
     topic                                             the topic
     header:x-tenant                                   a header (user property)
     TAGS     KEYS                                     the record's tags and its key; in a template also: tags, key
+    payload:text                                      the whole payload, as text: of a file, the line
+    file:path    file:name    file:offset             the file that a line is from, and its first byte's place there
 
-`[2]` behind any of these but the payload is its second level, between slashes, `[2:]` all from there on. In a template
-`{header:MQTT_TOPIC|topic}` is the first of these that the record has, and `{{` and `}}` are braces.
+`[2]` behind any of these but the payload and a place in a file is its second level, between slashes, `[2:]` all from
+there on. In a template `{header:MQTT_TOPIC|topic}` is the first of these that the record has, and `{{` and `}}` are
+braces.
 
 One language for the rules of a document and for the topic of a sink. Who fills a template says what `topic` is, and
 what becomes of a record that has none of what a place names. A place in the payload is a singular query of JSONPath
@@ -24,20 +27,26 @@ from typing import Literal, get_args
 
 from connect_core.sdk.topics import levels_of
 
-Kind = Literal["payload", "topic", "header", "tags", "key"]
-KINDS: frozenset[Kind] = frozenset(get_args(Kind))
+Kind = Literal["payload", "text", "topic", "header", "tags", "key", "file"]
+OF_MESSAGES: frozenset[Kind] = frozenset(get_args(Kind)) - {"file"}
+OF_LINES: frozenset[Kind] = frozenset({"payload", "text", "file"})
 
 _STEP = r"\.[^\W\d]\w*|\[-?\d+\]|\['[^']*'\]"
-WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|[a-z_$][a-z0-9_$]*"
+WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|(?:payload|file):\w+|[a-z_$][a-z0-9_$]*"
 """All that a condition may name, as a regular expression without regard to case."""
-ADVICE = "$.name of the payload, topic, topic[1], topic[2:], header:NAME, TAGS or KEYS"
+ADVICE = (
+    "$.name of the payload, payload:text, topic, topic[1], topic[2:], header:NAME, TAGS, KEYS, file:path, file:name or"
+    " file:offset"
+)
 
 _PAYLOAD = re.compile(rf"\$((?:{_STEP})+)")
 _STEPS = re.compile(_STEP)
 _LEVELS = re.compile(r"(?P<whole>[^$].*)\[(?P<level>[^\[\]]*)\]", re.DOTALL)
 _LEVEL = re.compile(r"([1-9]\d*)(:?)")
 _WORD = re.compile(r"[a-z_$][a-z0-9_$]*", re.IGNORECASE | re.ASCII)
-_OWN: dict[str, Kind] = {"topic": "topic", "TAGS": "tags", "KEYS": "key"}
+_OWN: dict[str, Kind] = {"topic": "topic", "TAGS": "tags", "KEYS": "key", "payload:text": "text"}
+_OF_FILE = ("path", "name", "offset")
+_WITHOUT_LEVELS = ("payload:text", "file:offset")
 _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<names>(?:'[^']*'|[^{}'])*)\}|(?P<plain>[^{}]+)|(?P<wrong>[{}])")
 _NEXT_NAME = re.compile(r"\|(?=(?:[^']*'[^']*')*[^']*$)")
 """Between two names: not within quotes."""
@@ -45,8 +54,8 @@ _NEXT_NAME = re.compile(r"\|(?=(?:[^']*'[^']*')*[^']*$)")
 
 @dataclass(frozen=True)
 class Reference:
-    """`steps` are names and indices into the payload, `name` is a header's. `level` counts from 1, 0: the whole;
-    `onward`: all from there on."""
+    """`steps` are names and indices into the payload, `name` is a header's, or what is meant of a file. `level` counts
+    from 1, 0: the whole; `onward`: all from there on."""
 
     kind: Kind
     steps: tuple[str | int, ...] = ()
@@ -68,6 +77,8 @@ def reference(text: str, *, bare: bool = False) -> Reference:
         return _with_level(text, found["whole"], found["level"])
     if text in _OWN:
         return Reference(_OWN[text])
+    if text.startswith("file:") and text.removeprefix("file:") in _OF_FILE:
+        return Reference("file", name=text.removeprefix("file:"))
     if text.startswith("header:") and len(text) > len("header:"):
         return Reference("header", name=text.removeprefix("header:"))
     if bare and _WORD.fullmatch(text):
@@ -78,6 +89,8 @@ def reference(text: str, *, bare: bool = False) -> Reference:
 
 
 def _with_level(text: str, whole: str, level: str) -> Reference:
+    if whole in _WITHOUT_LEVELS:
+        raise ValueError(f"{text!r} names nothing: {whole} has no levels")
     named, found = reference(whole), _LEVEL.fullmatch(level)
     if found is None or named.level:
         raise ValueError(f"{text!r} names nothing: levels count from 1, [2] is the second and [2:] all from there on")

@@ -29,7 +29,8 @@ def newest(opened: Opened, name: str, last: int) -> list[Json]:
     connector = opened.ledger.connector(name)
     document, source = _document(connector), opened.resolved(connector).source
     _require_rules(document)
-    return _became(document, _newest(source, last))
+    records, path = _newest(source, last)
+    return _became(document, records, path)
 
 
 def typed(opened: Opened, name: str, record: TypedRecord) -> list[Json]:
@@ -50,25 +51,29 @@ def _require_rules(document: ConnectorDocument) -> None:
         raise ConfigError(f"{document.name} has no rules", next_step=f"Add one: waybill rules add {document.name} RULE")
 
 
-def _newest(source: Side, last: int) -> pa.RecordBatch:
-    """With offsets that tell the rows of several queues apart."""
+def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
+    """With the path of their file, where they have one. The rows of several queues get offsets that tell them apart;
+    those of a file have theirs."""
     plugin = SYSTEMS[source.system]
     if plugin.peek_source is None or plugin.source_options is None:
         raise ConfigError(f"Records of {source.system} cannot be shown without taking them from it", next_step=_BY_HAND)
     table = plugin.peek_source(checked(plugin.source_options, revealed(source), "source"), last)
+    path = table.column("path")[0].as_py() if "path" in table.column_names and len(table) else None
     columns = [
-        pa.array(range(len(table)), pa.int64()) if name == "offset" else table.column(name).combine_chunks()
+        pa.array(range(len(table)), pa.int64())
+        if name == "offset" and path is None
+        else table.column(name).combine_chunks()
         for name in RECORD_SCHEMA.names
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA), path
 
 
-def _became(document: ConnectorDocument, records: pa.RecordBatch) -> list[Json]:
-    told = [_told(row) | {"becomes": list[Json]()} for row in records.to_pylist()]
-    for rule, row in outputs_of(pipeline_of(document), records):
+def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | None = None) -> list[Json]:
+    told = {row["offset"]: _told(row) | {"becomes": list[Json]()} for row in records.to_pylist()}
+    for rule, row in outputs_of(pipeline_of(document), records, path):
         becomes = {name: row[name] for name in ("to", "tags", "key")}
         told[row["offset"]]["becomes"].append({"rule": rule, **becomes})
-    return told
+    return list(told.values())
 
 
 def _told(row: Json) -> Json:

@@ -25,7 +25,7 @@ from connect_core.replication.worker.rejects import invalid_rows_of, reject_row,
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Writer
-from connect_core.sdk.source import Source
+from connect_core.sdk.source import OfFiles, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, Outcome
 
@@ -53,7 +53,8 @@ class WorkerRange:
     def __init__(self, lane: Lane, item: OpenRange, source: Source, sink: Sink, limit: Limit, pacer: Pacer) -> None:
         self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
         self.pacer = pacer
-        self.pipeline = Pipeline(lane.pipeline)
+        path = source.path_of(item.range.partition) if isinstance(source, OfFiles) else None
+        self.pipeline = Pipeline(lane.pipeline, path)
         self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.apart = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,15 +23,23 @@ def peek(sink: Json, last: int) -> list[Json]:
 
 
 def newest(options: FileSourceOptions, last: int) -> pa.Table:
-    """Of the file that was written last."""
+    """Of the file that was written last, and where that is."""
     paths = sorted(expanded(options.path), key=os.path.getmtime)
-    lines = last_lines(Path(paths[-1]), last) if paths else []
-    rows = [{"value": line, "offset": n, "operation": OPERATION_NONE} for n, line in enumerate(lines)]
-    return pa.Table.from_pylist(rows, schema=RECORD_SCHEMA)
+    path = str(paths[-1]) if paths else ""
+    rows = [
+        {"value": line, "offset": offset, "operation": OPERATION_NONE, "path": path}
+        for offset, line in (_last_lines(Path(path), last) if paths else [])
+    ]
+    return pa.Table.from_pylist(rows, schema=RECORD_SCHEMA.append(pa.field("path", pa.string())))
 
 
 def last_lines(path: Path, last: int) -> list[bytes]:
     """The last lines, of at most the last MiB."""
+    return [line for _, line in _last_lines(path, last)]
+
+
+def _last_lines(path: Path, last: int) -> list[tuple[int, bytes]]:
+    """With the place of each one's first byte."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -39,5 +48,6 @@ def last_lines(path: Path, last: int) -> list[bytes]:
     except OSError as error:
         raise Unreachable(f"The file cannot be read: {error.strerror}", where=str(path)) from None
     lines = text.split(b"\n")
-    lines = lines[1 if begin else 0 : -1 if text.endswith(b"\n") else None]
-    return lines[-last:]
+    offsets = accumulate((len(line) + 1 for line in lines), initial=begin)
+    found = list(zip(offsets, lines, strict=False))
+    return found[1 if begin else 0 : -1 if text.endswith(b"\n") else None][-last:]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
+from connect_core.sdk.templates import OF_LINES
 from connect_core.sdk.values import Json
 from connect_core.systems.file.compatibility import conflict, files_read, files_written
 from connect_core.systems.file.flat_keys import CLASSES
@@ -75,7 +76,7 @@ PLUGIN = Plugin(
     files_written=files_written,
     files_read=files_read,
     flat=CLASSES,
-    source_fields=frozenset({"payload"}),
+    source_fields=OF_LINES,
     unit="bytes",
     set_aside=_set_aside,
     probe=_probe,

@@ -71,6 +71,10 @@ class FileSource:
     def topic(self, partition: Partition) -> str:
         return ""
 
+    def path_of(self, partition: Partition) -> str:
+        """The path under which it was found: what was rotated since keeps it."""
+        return _path_of(partition)
+
     def recognise(self, begun: Sequence[tuple[Partition, Position]]) -> None:
         self._begun = begun
 

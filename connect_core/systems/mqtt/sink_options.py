@@ -22,8 +22,10 @@ RECORD: Final = "record"
 
 def _template(text: str) -> str:
     parsed = template(text)
-    if any(one.kind == "payload" for one in parsed.names()):
+    if any(one.kind in ("payload", "text") for one in parsed.names()):
         raise ValueError("names a place in the payload: give the topic by a rule (`to`), which can")
+    if any(one.kind == "file" for one in parsed.names()):
+        raise ValueError("names a file: give the topic by a rule (`to`), which can")
     if wrong := fault_in_topic("".join(one if isinstance(one, str) else "x" for one in parsed.pieces)):
         raise ValueError(wrong)
     return text

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from connect_core.config import load_document
+
 Faults = Callable[..., list[str]]
 
 FILE = "file: {path: logs/*.log}"
@@ -51,6 +53,7 @@ def test_lines_have_nothing_but_their_payload(faults: Faults, options: str, key:
         ("{headers: {region: eu}}", "filter.headers.region", "'region' names a header"),
         ('{sql: "amount > 1"}', "filter.sql", "'amount' names a header"),
         ("{sql: \"TAGS = 'a'\"}", "filter.sql", "'TAGS' names the tags"),
+        ('{when: "level = 1"}', "filter.when", "did you mean $.level?"),
     ],
 )
 def test_a_filter_names_what_may_be_there(faults: Faults, wanted: str, place: str, words: str) -> None:
@@ -67,9 +70,38 @@ def test_where_headers_may_be_a_bare_word_is_one(faults: Faults, source: str) ->
     assert faults(_document(f"{rules}\n{wanted}", source)) == []
 
 
-@pytest.mark.parametrize("options", ['when: "$.status = 500"', 'filter: "#"', 'keys: "{$.id}"', "to: other"])
+@pytest.mark.parametrize("source", [MQTT, QUEUES])
+def test_messages_are_of_no_file(faults: Faults, source: str) -> None:
+    (found,) = faults(_document(_rule("when: \"file:name = 'a'\""), source))
+    assert "rule bad: 'file:name' names a file, which records of" in found
+    assert faults(_document(_rule("when: \"payload:text CONTAINS 'a'\""), source)) == []
+
+
+def test_a_sink_s_topic_names_no_file(faults: Faults) -> None:
+    (found,) = faults(_document("", sink='mqtt: {host: h, topic: "{file:name}"}'))
+    assert "names a file: give the topic by a rule (`to`), which can" in found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'when: "$.status = 500"',
+        'filter: "#"',
+        'keys: "{$.id}"',
+        "to: other",
+        "when: \"payload:text CONTAINS 'a' AND file:name = 'a.log' AND file:offset > 7\"",
+        'keys: "{file:path[2]}"',
+    ],
+)
 def test_what_lines_have_is_no_fault(faults: Faults, options: str) -> None:
     assert faults(_document(_rule(options))) == []
+
+
+def test_what_was_applied_before_runs_on() -> None:
+    end = {"file": {"path": "/a"}}
+    rules = [{"name": "hot", "when": "status = 500"}]
+    document = load_document({"version": 1, "name": "x", "source": end, "sink": end, "rules": rules})
+    assert document.rules[0].when == "status = 500"
 
 
 def test_the_topic_of_a_sink_names_what_records_or_rules_give(faults: Faults) -> None:

@@ -18,6 +18,7 @@ from connect_core.sdk.templates import WRITTEN, Reference, reference
 from connect_core.sdk.testing.driving import records
 
 NAMES = ["$.a", "$.b[0]", "$['a b']", "topic", "topic[2]", "header:x-1", "plain", "TAGS", "KEYS"]
+NAMES += ["payload:text", "file:name", "file:offset"]
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.integers(2**53 - 2, 2**70), st.sampled_from([0.5, -0.0, 2.0])
 ) | st.sampled_from(["", "a", "2", "2.5", "true", "ab"])
@@ -68,7 +69,7 @@ CONDITIONS = st.recursive(
 def fields_of(rows: list[tuple[Any, ...]]) -> Fields:
     bodies, topics, first, second, tags, keys = map(list, zip(*rows, strict=True))
     headers = [encode_headers([("x-1", a), ("plain", b)]) for a, b in zip(first, second, strict=True)]
-    return Fields(records(bodies, topic=topics, headers=headers, tags=tags, key=keys))
+    return Fields(records(bodies, topic=topics, headers=headers, tags=tags, key=keys), "/logs/a")
 
 
 def row_by_row(text: str, fields: Fields) -> list[bool]:

@@ -8,7 +8,7 @@ import pytest
 from connect_core.pipeline import rules
 from connect_core.pipeline.fields import Fields
 from connect_core.sdk.records import encode_headers
-from connect_core.sdk.templates import template
+from connect_core.sdk.templates import reference, template
 from connect_core.sdk.testing.driving import records
 
 ROWS = records(
@@ -37,18 +37,38 @@ ROWS = records(
         ("{header:x-1[1:]}{header:x-1[2]}{KEYS[1]}", "vk", ""),
         ("{{{$.id}}}", "{7}", "{}"),
         ("{$['a}b']}", "z", ""),
+        ("{file:path}|{file:name}|{file:offset}", "/logs/app/x.log|x.log|0", "/logs/app/x.log|x.log|1"),
+        ("{file:path[3]}/{file:path[3:]}/{file:name[2]}", "app/app/x.log/", "app/app/x.log/"),
+        ("<{payload:text}>", f"<{ROWS.column('value')[0].as_py().decode()}>", "<no json>"),
         ("", "", ""),
     ],
 )
 def test_each_record_fills_its_places(text: str, first: str, second: str) -> None:
-    filled = rules.filled(template(text), Fields(ROWS), pa.array([1, 0, 1]))
+    filled = rules.filled(template(text), Fields(ROWS, "/logs/app/x.log"), pa.array([1, 0, 1]))
     one = template(text)
     assert ([one.fixed] * 3 if one.fixed is not None else filled.to_pylist()) == [second, first, second]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "a}", "{id}", "{topic[0]}", "{topic[:2]}", "{}", "{$}", "{$.a b}", "{header:}", "{header:x[0]}", "{key|}"],
+    [
+        "{",
+        "a}",
+        "{id}",
+        "{topic[0]}",
+        "{topic[:2]}",
+        "{}",
+        "{$}",
+        "{$.a b}",
+        "{header:}",
+        "{header:x[0]}",
+        "{key|}",
+        "{payload:json}",
+        "{payload:text[2]}",
+        "{file:size}",
+        "{file:offset[1]}",
+        "{file:}",
+    ],
 )
 def test_a_place_that_names_nothing_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"names nothing|is not part of a pair"):
@@ -80,3 +100,13 @@ def test_a_payload_that_is_nested_deep_ends_nothing(deep: int) -> None:
     row = records([b'{"id": 123456789012345678901, "o": ' + b"[" * deep + b"]" * deep + b"}"])
     filled = rules.filled(template("{$.id}"), Fields(row), pa.array([0]))
     assert filled.to_pylist()[0] in ("123456789012345678901", "")
+
+
+def test_the_text_of_a_payload_is_any_bytes() -> None:
+    rows = Fields(records([b"caf\xc3\xa9", b"caf\xe9", b"", None]))
+    assert rows.column(reference("payload:text")).values == ["caf\u00e9", "caf\ufffd", "", None]
+
+
+def test_what_is_of_no_file_has_none() -> None:
+    filled = rules.filled(template("<{file:path}{file:name}{file:offset}>"), Fields(ROWS), pa.array([0]))
+    assert filled.to_pylist() == ["<>"]
