@@ -61,6 +61,6 @@ def _show(records: list[dict[str, Any]]) -> None:
             said = [f"{name} {became[name]}" for name in ("to", "tags", "key") if became[name]]
             output.line(f"  -> {became['rule']}" + (f": {', '.join(said)}" if said else ""))
         if not one["becomes"]:
-            output.line("  filtered")
+            output.line(f"  rejected: {one['rejected']}" if "rejected" in one else "  filtered")
     if not records:
         output.line("nothing is there")

@@ -229,7 +229,7 @@ def _in(written: Written, fault: Fault) -> Fault:
 def _advice(document: ConnectorDocument) -> Iterator[str]:
     if document.schedule.window:
         yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
-    yield from advice(document.rules)
+    yield from advice(document)
     for role in ROLES:
         end: Endpoint = getattr(document, role)
         if plugin := option_models.plugin(end.system):

@@ -22,7 +22,8 @@ from pydantic import (
 
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds, Share
-from connect_core.pipeline import sql
+from connect_core.pipeline import formats, sql
+from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.pipeline.references import read_condition
 from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
@@ -139,6 +140,34 @@ class Filter(_Part):
     )
 
 
+class Parse(_Part):
+    """What is made of payloads that are no JSON, so that rules can name their parts. A record that is not of the format
+    is rejected; what is delivered is the payload as it was."""
+
+    format: Format = Field(
+        default="none",
+        description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. none: what is "
+        "JSON has places that rules can name, and nothing is rejected for what it is not.",
+    )
+    pattern: str = Field(
+        default="",
+        max_length=MAX_PATTERN,
+        description="Of regex and grok: found anywhere in the payload unless ^ and $ say where. Its named groups "
+        "(`(?P<status>[0-9]+)`, `%{INT:status}`) are the fields. In the syntax of RE2.",
+    )
+    columns: list[str] = Field(default_factory=list, description="Of csv: the names of its columns, all of them.")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Parse:
+        formats.check(self.format, self.pattern, self.columns, self.delimiter)
+        return self
+
+    def fields(self) -> list[str] | None:
+        """What `$.NAME` may be; None where payloads say it."""
+        return formats.known_fields(self.format, self.pattern, self.columns)
+
+
 class Rule(_Part):
     """Which records it matches, and what each of them becomes. A record gives one output for each rule it matches."""
 
@@ -251,6 +280,7 @@ class ConnectorDocument(_Part):
     )
     limits: Limits = Field(default_factory=Limits, description="How much one range may hold.")
     filter: Filter = Field(default_factory=Filter, description="Which records pass; by default all of them.")
+    parse: Parse = Field(default_factory=Parse, description="What payloads are.")
     rules: list[Rule] = Field(
         default_factory=list,
         max_length=1000,

@@ -4,6 +4,7 @@ have is a fault. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Filter, Rule
@@ -43,7 +44,7 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     """Of ends that are sound. A name with several alternatives is a fault of a rule when one of them cannot be, and of
     an option of the sink, which may have it by default, when none of them can."""
     plugin = source.configured().plugin
-    fields = _Fields(source.system, plugin.source_fields)
+    fields = _Fields(source.system, plugin.source_fields, document.parse.fields())
     yield from _of_filter(document.filter, fields)
     for place, rule in enumerate(document.rules):
         if rule.enabled:
@@ -53,10 +54,10 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
 
 
 class _Fields:
-    """Those that records of a source may have."""
+    """Those that records of a source may have; `parsed` are the fields of their payloads, None where any may be."""
 
-    def __init__(self, system: str, kinds: frozenset[Kind]) -> None:
-        self.system, self.kinds = system, kinds
+    def __init__(self, system: str, kinds: frozenset[Kind], parsed: list[str] | None) -> None:
+        self.system, self.kinds, self.parsed = system, kinds, parsed
 
     def with_those_of(self, rules: list[Rule]) -> _Fields:
         """What rules set is there for the sink."""
@@ -64,16 +65,38 @@ class _Fields:
             "tags": any(rule.tags for rule in rules),
             "key": any(rule.keys for rule in rules),
         }
-        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set})
+        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set}, self.parsed)
 
     def wrong(self, text: str, name: Reference) -> str:
         """What is wrong with a name, in words; empty for nothing."""
         if name.kind in self.kinds:
-            return ""
+            return "" if name.kind != "payload" or self._is_parsed(name) else self._not_parsed(text, name)
         words = f"{text!r} names {_WHAT[name.kind]}, which records of {self.system} do not have"
-        if name.kind == "header" and "payload" in self.kinds:
-            words += f"; did you mean {_in_payload(name.name)}?"
-        return f"{words} (they have: {'; '.join(how for kind, how in _HOW.items() if kind in self.kinds)})"
+        if name.kind == "header" and "payload" in self.kinds and (meant := self._nearest(name.name)):
+            words += f"; did you mean {_in_payload(meant)}?"
+        return f"{words} (they have: {'; '.join(self._known())})"
+
+    def _is_parsed(self, name: Reference) -> bool:
+        return self.parsed is None or (len(name.steps) == 1 and name.steps[0] in self.parsed)
+
+    def _not_parsed(self, text: str, name: Reference) -> str:
+        words = f"{text!r} names no field that parse makes"
+        if meant := self._nearest(str(name.steps[0])):
+            words += f"; did you mean {_in_payload(meant)}?"
+        return f"{words} (they have: {'; '.join(self._known())})"
+
+    def _nearest(self, name: str) -> str:
+        """The field of the payload that was probably meant."""
+        if self.parsed is None:
+            return name
+        return next(iter(get_close_matches(name, self.parsed, n=1)), "")
+
+    def _known(self) -> Iterator[str]:
+        for kind, how in _HOW.items():
+            if kind == "payload" and self.parsed is not None:
+                yield ", ".join(map(_in_payload, self.parsed))
+            elif kind in self.kinds:
+                yield how
 
 
 def _in_payload(name: str) -> str:

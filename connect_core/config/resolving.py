@@ -134,4 +134,6 @@ def pipeline_of(document: ConnectorDocument) -> Json:
     """What open ranges are pinned to: without a filter and rules the same as before there were any."""
     wanted = document.filter.model_dump(exclude_defaults=True)
     rules = {"rules": enabled(document.rules)} if document.rules else {}
-    return {"transforms": document.transforms} | ({"filter": wanted} if wanted else {}) | rules
+    parse = document.parse.model_dump(exclude_defaults=True)
+    steps = ({"filter": wanted} if wanted else {}) | ({"parse": parse} if parse else {}) | rules
+    return {"transforms": document.transforms} | steps

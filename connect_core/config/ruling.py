@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from connect_core.config.document import Rule
+from connect_core.config.document import ConnectorDocument, Rule
 from connect_core.config.endpoints import End
 from connect_core.config.written import Place
 from connect_core.sdk.plugin import RuleTarget
@@ -74,7 +74,10 @@ def _known(place: Placeholder, topic: str) -> str:
     return (of_topic and of_topic.level_of(topic)) or "x"
 
 
-def advice(rules: Sequence[Rule]) -> Iterator[str]:
+def advice(document: ConnectorDocument) -> Iterator[str]:
     """What a person should know of rules that are sound."""
+    rules = document.rules
     if rules and not any(rule.enabled for rule in rules):
         yield "rules: all are disabled, so every record is filtered"
+    if document.parse.format != "none" and not (rules or document.filter.when):
+        yield "parse: no rule names what it makes; records that are not of the format are rejected all the same"

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import compress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -99,16 +100,26 @@ class FieldValues:
 
 
 class Fields:
-    """Of one batch of RECORD_SCHEMA, whose records are lines of the file at `path`, or of none."""
+    """Of one batch of RECORD_SCHEMA, whose records are lines of the file at `path`, or of none. `payloads` is what was
+    parsed of their values already; else these are JSON."""
 
-    def __init__(self, records: pa.RecordBatch, path: str | None = None) -> None:
-        self._records, self._path = records, path
+    def __init__(self, records: pa.RecordBatch, path: str | None = None, payloads: Sequence[Any] | None = None) -> None:
+        self.records, self._path, self._parsed = records, path, payloads
         self._columns: dict[Reference, FieldValues] = {}
         self.memory: dict[Any, Any] = {}
         """What somebody has worked out of these fields and may need again."""
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.records)
+
+    def where(self, flags: Flags) -> Fields:
+        """Those of the rows that are marked."""
+        payloads = self._parsed and list(compress(self._parsed, flags.tolist()))
+        return Fields(self.records.filter(pa.array(flags)), self._path, payloads)
+
+    def behind(self, rows: int) -> Fields:
+        """Without the first ones."""
+        return Fields(self.records.slice(rows), self._path, self._parsed and self._parsed[rows:])
 
     def column(self, wanted: Reference) -> FieldValues:
         if wanted not in self._columns:
@@ -119,7 +130,7 @@ class Fields:
     @cached_property
     def topics(self) -> pa.Array:
         """Where each record came from at first: the MQTT topic that it brings with it, else its own topic."""
-        topics, headers = self._records.column("topic"), self._records.column("headers")
+        topics, headers = self.records.column("topic"), self.records.column("headers")
         if headers.null_count < len(headers):
             brought = pc.struct_field(pc.extract_regex(headers, _MQTT_TOPIC), "topic")
             if brought.null_count < len(brought):
@@ -134,13 +145,15 @@ class Fields:
 
     @cached_property
     def _payloads(self) -> list[Any]:
-        return [_parsed(body) for body in self._records.column("value").to_pylist()]
+        if self._parsed is not None:
+            return list(self._parsed)
+        return [_parsed(body) for body in self.records.column("value").to_pylist()]
 
     @cached_property
     def _headers(self) -> list[dict[str, str]]:
         """Many rows have the same."""
         known: dict[bytes | None, dict[str, str]] = {}
-        rows = self._records.column("headers").to_pylist()
+        rows = self.records.column("headers").to_pylist()
         for one in rows:
             if one not in known:
                 known[one] = _decoded(one)
@@ -159,7 +172,7 @@ class Fields:
         text = orjson.dumps(value).decode()
         if "e+" not in text:
             return text
-        exact = [_exactly(self._records.column("value")[row].as_py())]
+        exact = [_exactly(self.records.column("value")[row].as_py())]
         for step in wanted.steps:
             exact = _under(exact, step)
         return exact[0] if type(exact[0]) in (int, float, _NOTHING) else _json(exact[0])
@@ -172,12 +185,12 @@ class Fields:
         return pa.array(named, pa.string()).take(pa.array(indices % len(named)))
 
     def _text(self) -> pa.Array:
-        return _as_text(self._records.column("value"))
+        return _as_text(self.records.column("value"))
 
     def _file(self, wanted: Reference) -> Any:
         """Of what is no file nothing is there."""
         if self._path is not None and wanted.name == "offset":
-            return self._records.column("offset").to_pylist()
+            return self.records.column("offset").to_pylist()
         said = self._path if self._path is None or wanted.name == "path" else os.path.basename(self._path)
         return pa.repeat(pa.scalar(said, pa.string()), len(self))
 
@@ -186,7 +199,7 @@ class Fields:
 
     def _own(self, name: str) -> pa.Array:
         """As RocketMQ has them: what is empty is not there."""
-        column = self._records.column(name)
+        column = self.records.column(name)
         return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 

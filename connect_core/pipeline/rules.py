@@ -70,9 +70,10 @@ class Rules:
         }
         self._condition_of = np.array([places.get(rule.when, len(places)) for rule in self.rules], dtype=np.int64)
 
-    def shaped(self, records: pa.RecordBatch, fields: Fields) -> tuple[pa.RecordBatch, NDArray[np.bool_], int]:
+    def shaped(self, fields: Fields) -> tuple[pa.RecordBatch, NDArray[np.bool_], int]:
         """Outputs, for each row whether it has any, and how many of the rows this covers: fewer than all when their
-        outputs would be too large for one batch. At least one. `fields` are those of the records."""
+        outputs would be too large for one batch. At least one."""
+        records = fields.records
         matches = self.matches(fields)
         rows = _bearable(records, matches)
         matches = matches.first(int(np.searchsorted(matches.rows, rows)))

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.parsing import parser
+from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.rules import Rules
 from connect_core.sdk.values import Json, Reject
 
@@ -37,13 +39,10 @@ class Pipeline:
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
         """Filter first, then rules. At least one row, where there is one."""
-        kept, rows = records, len(records)
-        if rows and (wanted := self.document.get("filter")):
-            kept = kept.filter(chosen(kept, wanted.get("tags", ()), wanted.get("headers", {}), wanted.get("sql", "")))
-            if when := wanted.get("when"):
-                kept = kept.filter(pa.array(holding(when, Fields(kept, self.path))))
+        fields, rejected = self.passing(records)
+        kept, rows = fields.records, len(records)
         if len(kept) and self._rules is not None:
-            outputs, passed, covered = self._rules.shaped(kept, Fields(kept, self.path))
+            outputs, passed, covered = self._rules.shaped(fields)
             if covered < len(kept):
                 rows = int(np.searchsorted(_offsets(records), _offsets(kept)[covered]))
             kept, passing = outputs, _offsets(kept)[:covered][passed]
@@ -52,13 +51,42 @@ class Pipeline:
         if len(passing) == rows:
             return Shaped(kept, rows)
         offsets = _offsets(records)[:rows]
-        return Shaped(kept, rows, filtered=tuple(offsets[~np.isin(offsets, passing)].tolist()))
+        failed = tuple(one for one in rejected if len(offsets) and one.offset <= offsets[-1])
+        elsewhere = np.concatenate([passing, np.array([one.offset for one in failed], dtype=np.int64)])
+        return Shaped(kept, rows, failed, tuple(offsets[~np.isin(offsets, elsewhere)].tolist()))
+
+    def passing(self, records: pa.RecordBatch) -> tuple[Fields, tuple[Reject, ...]]:
+        """The rows that the filter lets pass, with what rules name of them; and those that are not of the format in
+        which the document says that they are."""
+        wanted = self.document.get("filter") or {}
+        if len(records) and wanted.keys() - {"when"}:
+            sql = wanted.get("sql", "")
+            records = records.filter(chosen(records, wanted.get("tags", ()), wanted.get("headers", {}), sql))
+        fields = Fields(records, self.path)
+        rejected: tuple[Reject, ...] = ()
+        if len(records) and (written := self.document.get("parse")):
+            fields, rejected = _parsed(records, self.path, written)
+        if len(fields) and (when := wanted.get("when")):
+            fields = fields.where(holding(when, fields))
+        return fields, rejected
 
     @cached_property
     def _rules(self) -> Rules | None:
         """None where the document has none. Where all are disabled there are none either, and nothing passes."""
         written = self.document.get("rules")
         return None if written is None else Rules(written)
+
+
+def _parsed(records: pa.RecordBatch, path: str | None, written: Json) -> tuple[Fields, tuple[Reject, ...]]:
+    payloads, reasons = parser(written)(records.column("value"))
+    words = f"Not of format {written['format']}"
+    rejected = tuple(reject_row(records, row, "parse", "NotParsed", f"{words}: {why}") for row, why in reasons)
+    fields = Fields(records, path, payloads)
+    if not reasons:
+        return fields, ()
+    whole = np.ones(len(records), dtype=np.bool_)
+    whole[[row for row, _ in reasons]] = False
+    return fields.where(whole), rejected
 
 
 def _offsets(records: pa.RecordBatch) -> NDArray[np.int64]:

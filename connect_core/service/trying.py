@@ -1,6 +1,7 @@
 """What the newest records of a source, or one that is typed, would become. Reads only, writes nothing.
 
-Each record is told with its topic, tags, key and value, and what `becomes` of it: nothing where it is filtered.
+Each record is told with its topic, tags, key and value, and what `becomes` of it: nothing where it is filtered, or is
+`rejected` for the reason given.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
 
 def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | None = None) -> list[Json]:
     told = {row["offset"]: _told(row) | {"becomes": list[Json]()} for row in records.to_pylist()}
-    for rule, row in outputs_of(pipeline_of(document), records, path):
+    outputs, rejected = outputs_of(pipeline_of(document), records, path)
+    for one in rejected:
+        told[one.offset]["rejected"] = one.message
+    for rule, row in outputs:
         becomes = {name: row[name] for name in ("to", "tags", "key")}
         told[row["offset"]]["becomes"].append({"rule": rule, **becomes})
     return list(told.values())

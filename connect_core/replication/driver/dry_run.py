@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,18 +10,21 @@ import pyarrow as pa
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.rules import Rules
 from connect_core.pipeline.shaping import Pipeline
-from connect_core.sdk.values import Json
+from connect_core.sdk.values import Json, Reject
 
 
 def outputs_of(
     pipeline: Json, records: pa.RecordBatch, path: str | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rule and the row of each output, in order; `pipeline` is one with rules, `path` that of the file whose lines
-    the records are."""
-    passed = Pipeline({name: value for name, value in pipeline.items() if name != "rules"}, path).shape(records).kept
-    rules = Rules(pipeline["rules"])
-    names = rules.names(Fields(passed, path))
+) -> tuple[Iterator[tuple[str, dict[str, Any]]], Sequence[Reject]]:
+    """The rule and the row of each output, in order, and the records that are rejected. `pipeline` is one with rules,
+    `path` that of the file whose lines the records are."""
+    passed, rejected = Pipeline(pipeline, path).passing(records)
+    return _outputs(Rules(pipeline["rules"]), passed), rejected
+
+
+def _outputs(rules: Rules, passed: Fields) -> Iterator[tuple[str, dict[str, Any]]]:
+    names = rules.names(passed)
     while len(passed):
-        outputs, _, covered = rules.shaped(passed, Fields(passed, path))
+        outputs, _, covered = rules.shaped(passed)
         yield from ((names.pop(0), row) for row in outputs.to_pylist())
-        passed = passed.slice(covered)
+        passed = passed.behind(covered)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connect_core.replication.worker.rejects import reject_row
+from connect_core.pipeline.rejecting import reject_row
 from connect_core.sdk.sink import Growing, Sink
 from connect_core.sdk.values import Json, Reject
 

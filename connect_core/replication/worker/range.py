@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from connect_core import clock
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
+from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
 from connect_core.replication.worker.outside import unpinned
 from connect_core.replication.worker.pacer import Pacer
-from connect_core.replication.worker.rejects import invalid_rows_of, reject_row, shape
+from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Writer

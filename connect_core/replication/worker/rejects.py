@@ -10,12 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from connect_core.errors import Failure
+from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.sdk.sink import Sink
-from connect_core.sdk.values import Reject
-
-MAX_ORIGINAL_BYTES = 64 * 1024
-"""What is kept of a rejected record."""
 
 Unfit = tuple[int, str, str]
 
@@ -52,19 +49,6 @@ def _is_of_one_row(error: Exception, records: pa.RecordBatch) -> bool:
     if isinstance(error, MemoryError) or not len(records):
         raise error
     return len(records) == 1
-
-
-def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
-    """A row that goes no further, with the bytes it had."""
-    return Reject(
-        offset=records.column("offset")[row].as_py(),
-        ordinal=records.column("ordinal")[row].as_py() or 0,
-        stage=stage,
-        kind=kind,
-        message=message,
-        original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
-        topic=records.column("topic")[row].as_py(),
-    )
 
 
 def _joined(first: Shaped, second: Shaped) -> Shaped:

@@ -115,3 +115,72 @@ def test_the_topic_of_a_sink_names_what_records_or_rules_give(faults: Faults) ->
     assert faults(_document(_rule('tags: "{$.id}"'), sink=to("{header:MQTT_TOPIC|tags}"))) == []
     assert len(faults(_document("", sink=to("{header:MQTT_TOPIC|topic}")))) == 1
     assert faults(_document(_rule("to: a/b"), sink=to("{topic}"))) == [], "every rule names another topic"
+
+
+COMBINED = "parse: {format: combined}\n"
+CSV = "parse: {format: csv, columns: [site, outer temp]}\n"
+
+
+@pytest.mark.parametrize(
+    ("parse", "options", "words"),
+    [
+        (
+            COMBINED,
+            'when: "status = 500"',
+            f"'status' names a header, {HEADERLESS}; did you mean $.status? (they have:",
+        ),
+        (COMBINED, 'when: "colour = 1"', f"'colour' names a header, {HEADERLESS} (they have: $.client, $.ident,"),
+        (COMBINED, 'when: "$.staus = 500"', "'$.staus' names no field that parse makes; did you mean $.status?"),
+        (COMBINED, 'when: "$.status.x = 500"', "'$.status.x' names no field that parse makes; did you mean $.status?"),
+        (CSV, 'keys: "{$.temp}"', "'{$.temp}' names no field that parse makes (they have: $.site, $['outer temp'];"),
+        ("parse: {format: grok, pattern: '%{INT:n} %{WORD:w}'}\n", 'when: "$.m = 1"', "(they have: $.n, $.w; payload"),
+    ],
+)
+def test_a_format_says_which_fields_there_are(faults: Faults, parse: str, options: str, words: str) -> None:
+    (found,) = faults(_document(parse + _rule(options)))
+    assert words in found
+
+
+@pytest.mark.parametrize(
+    ("parse", "options"),
+    [
+        (COMBINED, 'when: "$.status >= 500 AND $.method = \'GET\'", keys: "{$.client}"'),
+        (CSV, "when: \"$['outer temp'] > 20\""),
+        ("parse: {format: logfmt}\n", 'when: "$.level = 1"'),
+        ("parse: {format: json}\n", 'when: "$.a.b[0] = 1"'),
+    ],
+)
+def test_fields_of_a_format_may_be_named(faults: Faults, parse: str, options: str) -> None:
+    assert faults(_document(parse + _rule(options))) == []
+    assert faults(_document(parse + _rule(options), MQTT)) == []
+
+
+def test_where_headers_may_be_a_format_does_not_hide_them(faults: Faults) -> None:
+    assert faults(_document(COMBINED + _rule('when: "status = 500"'), MQTT)) == []
+
+
+@pytest.mark.parametrize(
+    ("parse", "words"),
+    [
+        ("{format: xml}", "parse.format: line 5: "),
+        ("{format: regex}", "format regex needs pattern"),
+        ("{format: csv}", "format csv needs columns"),
+        ("{format: json, pattern: x}", "pattern goes with format regex or grok"),
+        ("{format: logfmt, columns: [a]}", "columns goes with format csv"),
+        ("{format: logfmt, delimiter: ;}", "delimiter goes with format csv"),
+        ("{format: csv, columns: [a, a]}", "two fields have the name 'a'"),
+        ("{format: csv, columns: [a], delimiter: '\"'}", "delimiter cannot be a quotation mark"),
+        ("{format: regex, pattern: '(?P<a>x)(?P<a>y)'}", "two fields have the name 'a'"),
+        ("{format: regex, pattern: '(?P<a>x'}", "pattern is not one of RE2: Invalid regular expression: missing )"),
+        ("{format: regex, pattern: '(?=x)(?P<a>y)'}", "pattern is not one of RE2: Invalid regular expression"),
+        ("{format: regex, pattern: '(x)'}", "pattern is not one of RE2: Regular expression contains unnamed groups"),
+        ("{format: regex, pattern: 'x'}", "pattern makes no field: name a group"),
+        ("{format: grok, pattern: '%{WRD:a}'}", "grok has no 'WRD'; did you mean WORD?"),
+        ("{format: grok, pattern: '%{INT:n:int}'}", "names no field"),
+        ("{format: grok, pattern: '%{INT}'}", "pattern makes no field"),
+        ("{format: grok, pattern: '" + "%{TIMESTAMP_ISO8601}" * 100 + "'}", "pattern must have at most 10000"),
+    ],
+)
+def test_a_format_that_means_nothing(faults: Faults, parse: str, words: str) -> None:
+    (found,) = faults(_document(f"parse: {parse}"))
+    assert words in found, found

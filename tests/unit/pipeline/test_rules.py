@@ -105,7 +105,7 @@ def test_the_topic_is_the_one_that_a_record_has_from_mqtt() -> None:
     """Wherever it has been since: RocketMQ's topics are other ones."""
     headers = [encode_headers([("MQTT_QOS", "1"), ("MQTT_TOPIC", "site/1")]), encode_headers([("x", "y")]), None]
     rows = records([b""] * 3, topic=["orders", "site/1", None], headers=headers)
-    (outputs, passed, _) = Rules([{"name": "one", "filter": "site/+", "tags": "{topic[2]}"}]).shaped(rows, Fields(rows))
+    (outputs, passed, _) = Rules([{"name": "one", "filter": "site/+", "tags": "{topic[2]}"}]).shaped(Fields(rows))
     assert (passed.tolist(), outputs.column("tags").to_pylist()) == ([True, True, False], ["1", "1"])
     assert outputs.column("topic").to_pylist() == ["orders", "site/1"], "dead letters tell of the record as it was read"
 

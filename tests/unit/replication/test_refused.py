@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from connect_core.errors import Refused, TooManyRejects
+from connect_core.pipeline.rejecting import reject_row
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts
 from connect_core.replication.worker.lane import move
-from connect_core.replication.worker.rejects import reject_row
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.sink import OnRefused
 from connect_core.sdk.values import Delivered, Limit, OpenRange

@@ -1,0 +1,23 @@
+"""A row of a batch as a reject. Pure."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from connect_core.sdk.values import Reject
+
+MAX_ORIGINAL_BYTES = 64 * 1024
+"""What is kept of a rejected record."""
+
+
+def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
+    """A row that goes no further, with the bytes it had."""
+    return Reject(
+        offset=records.column("offset")[row].as_py(),
+        ordinal=records.column("ordinal")[row].as_py() or 0,
+        stage=stage,
+        kind=kind,
+        message=message,
+        original=(records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES],
+        topic=records.column("topic")[row].as_py(),
+    )
