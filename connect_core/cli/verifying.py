@@ -86,9 +86,7 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
     name, differing = told["connector"], _can_be_sent_again(told)
     if not differing:
         raise ConfigError(
-            "The source has other records under the offsets of the ranges that differ: it was created again since",
-            where=f"connector {name}",
-            next_step="Nothing was sent. Restore the target from elsewhere",
+            _why_not(told), where=f"connector {name}", next_step="Nothing was sent. Restore the target from elsewhere"
         )
     records = output.count(sum(one["records"] for one in differing), "record")
     sentence = (
@@ -105,8 +103,17 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
         backfill_runs.begin(opened, name, request, How(partial(listening, True), output.notice, engine))
 
 
+def _why_not(told: dict[str, Any]) -> str:
+    if all(one["in_target"] for one in told["others"]):
+        return "The source has other records under the offsets of the ranges that differ: it was created again since"
+    return (
+        "A backfill would send what differs elsewhere: a file can have one writer only, or the document names another"
+        " target, or other rules, since"
+    )
+
+
 def _can_be_sent_again(told: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"]]
+    return [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"] and one["in_target"]]
 
 
 def _show(told: dict[str, Any], wide: bool) -> None:
@@ -131,8 +138,10 @@ def _show(told: dict[str, Any], wide: bool) -> None:
     )
     output.line("")
     output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
-    for one in _can_be_sent_again(told)[:1]:
+    for one in [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"]][:1]:
+        there = "beside what is there" if one["in_target"] else "to another target"
+        every = "; all of them: --repair" if _can_be_sent_again(told) else ""
         output.notice(
-            "Nothing that was settled is sent again by itself. To send a stretch again, beside what is there:"
-            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'; all of them: --repair"
+            f"Nothing that was settled is sent again by itself. To send a stretch again, {there}:"
+            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'{every}"
         )

@@ -11,7 +11,7 @@ Sees the option models of systems, never their drivers.
 
 from connect_core.config.checking import Checked, check, check_beside, check_paths, load_document
 from connect_core.config.differences import difference
-from connect_core.config.diverting import diverted, sink_changes
+from connect_core.config.diverting import diverted, single_writers, sink_changes
 from connect_core.config.document import ALL, ConnectorDocument
 from connect_core.config.engines import EngineOptions, engine_for, engine_named
 from connect_core.config.home import create_home, find_home, folder_of, require_home
@@ -49,6 +49,7 @@ __all__ = [
     "resolve",
     "reveal",
     "revealed",
+    "single_writers",
     "sink_changes",
     "sqlite_url",
     "unknown_variables",

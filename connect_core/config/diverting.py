@@ -20,12 +20,17 @@ from connect_core.sdk.values import Json
 def sink_changes(data: Json, given: Mapping[str, str], stream: str, home: Path | None, settings: Settings) -> Json:
     """The options of the document's sink that are others for `stream`. Raises ConfigError with every fault."""
     system, options = _sink(data)
-    model = find("sink", system)
-    named = single_writer_fields(model) if model else []
-    changes = {**{name: f"{options[name]}.{stream}" for name in named if name in options}, **given}
+    changes = {**{name: f"{options[name]}.{stream}" for name in single_writers(data)}, **given}
     checked = check(Written(diverted(data, changes), f"the sink of {stream}"), home, settings)
     kept = checked.data["sink"][system]
     return {name: kept[name] for name in changes}
+
+
+def single_writers(data: Json) -> list[str]:
+    """The options of the document's sink that name what can have one writer only, and so are others for each stream."""
+    system, options = _sink(data)
+    model = find("sink", system)
+    return [name for name in single_writer_fields(model) if name in options] if model else []
 
 
 def diverted(data: Json, changes: Json) -> Json:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
-from connect_core.config import revealed
+from connect_core.config import diverted, revealed, single_writers
 from connect_core.errors import ConfigError, DataError
 from connect_core.ledger import Connector, SettledRange
 from connect_core.replication.driver.prepare import resolved
@@ -22,6 +22,8 @@ from connect_core.systems import SYSTEMS
 from connect_core.systems import sink as opened_sink
 
 REPAIRED = "repaired"
+_WAY = ("sink", "filter", "parse", "rules", "transforms")
+"""What of a document says where a record goes, and as what."""
 Progress = Callable[[int, int], None]
 """Told how many of how many ranges have been read again."""
 
@@ -39,8 +41,9 @@ def verified(
     """Compares what the target of a connector holds with its receipts: those of one run, those settled within so many
     seconds, or all of a stream; of these a share, in whole runs that chance chooses. Of each verdict how many ranges
     and records; and the ranges that are not as their receipts say, but for those `repaired`: a later stream has sent
-    them again, and what that sent is all there. Not `in_source` are those of a former incarnation: under their offsets
-    the source has other records by now. Raises ConfigError for a target that cannot be read again."""
+    them again the same way, and what that sent is all there. Not `in_source` are those of a former incarnation: under
+    their offsets the source has other records by now. Not `in_target` are those that a backfill would send elsewhere.
+    Raises ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
     wanted = None if run else of_stream(stream)
@@ -57,6 +60,7 @@ def verified(
     }
     others: list[Json] = []
     current = {at.partition: at.position.incarnation for at in opened.ledger.offsets(connector.uid, LIVE)}
+    now = _way_of_a_backfill(connector)
     with ExitStack() as resources:
         for done, found in enumerate(_reread(opened, connector, chosen, resources), 1):
             one, verdict, what = by_id[found.range_id], found.verdict.value, found.what
@@ -66,7 +70,9 @@ def verified(
             told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
                 in_source = current.get(one.partition, one.incarnation) == one.incarnation
-                others.append(_told(one, verdict, what, found.place) | {"in_source": in_source})
+                in_target = _way(opened, connector, one) == now
+                there = {"in_source": in_source, "in_target": in_target}
+                others.append(_told(one, verdict, what, found.place) | there)
             progress(done, len(chosen))
     return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
 
@@ -87,7 +93,7 @@ def demand_same(told: Json, say: Callable[[str], object]) -> None:
         raise DataError(
             f"The target is not as the receipts say: {_counted(told['differs'], 'range')} of {told['ranges']:,}",
             where=f"connector {told['connector']}",
-            next_step=f"Find out who changed it; `waybill verify {told['connector']} --repair` sends it again",
+            next_step=f"Find out who changed it. `waybill verify {told['connector']}` says how to send it again",
         )
 
 
@@ -159,11 +165,12 @@ def claim_of(opened: Opened, one: SettledRange) -> Claim:
 
 
 def _sent_again_by(opened: Opened, connector: Connector, one: SettledRange, resources: ExitStack) -> str:
-    """The stream that has sent all of a range later, of which all is there; empty where there is none."""
+    """The stream that has sent all of a range later, the same way, of which all is there; empty where there is none."""
     begin, end = one.receipt.begin, one.receipt.end
     over = opened.ledger.settled_over(connector.uid, one.partition, begin, end)
     beside = [each for each in over if each.stream != one.stream and each.incarnation == one.incarnation]
-    later = [each for each in beside if each.id > one.id]
+    way = _way(opened, connector, one)
+    later = [each for each in beside if each.id > one.id and _way(opened, connector, each) == way]
     for stream in sorted({each.stream for each in later}):
         mine = {each.id: each for each in later if each.stream == stream}
         reread = _reread(opened, connector, [*mine.values()], resources)
@@ -171,6 +178,21 @@ def _sent_again_by(opened: Opened, connector: Connector, one: SettledRange, reso
         if not uncovered(begin, end, [(receipt.begin, receipt.end) for receipt in there]):
             return stream
     return ""
+
+
+def _way(opened: Opened, connector: Connector, one: SettledRange) -> Json:
+    """Where the records of a range went, and as what: by its document, with what its stream has changed of the sink."""
+    stored = None if one.stream == LIVE else opened.ledger.backfill(connector.uid, one.stream)
+    data = opened.ledger.document(connector.uid, one.pins.revision)
+    said = diverted(data, stored.sink) if stored else data
+    return {key: said.get(key) for key in _WAY}
+
+
+def _way_of_a_backfill(connector: Connector) -> Json | None:
+    """The same of one that was begun now; None where it has a target of its own: a file has one writer only."""
+    if single_writers(connector.document):
+        return None
+    return {key: connector.document.get(key) for key in _WAY}
 
 
 def _told(one: SettledRange, verdict: str, what: str, place: str) -> Json:

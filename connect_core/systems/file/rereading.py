@@ -93,6 +93,8 @@ def _too_short(path: str, end: int) -> str:
         size = os.stat(path).st_size if os.path.exists(path) else None
     if size is None:
         return "The file is not there"
+    if not os.path.isfile(path):
+        return "It is no file"
     return f"The file ends at byte {size}: it was cut, or is another one" if size < end else ""
 
 

@@ -56,7 +56,15 @@ def test_bytes_of_a_file(bare_site: Site) -> None:
     assert (half["ranges"], half["settled"]) == (1, 2)
     again = bare_site.waybill("verify", "a", code=DIFFERS)
     assert f"waybill backfill a --range '{log}:0-" in again
+    assert "to another target" in again
+    assert "--repair" not in again
+    assert "a file can have one writer only" in bare_site.waybill("verify", "a", "--repair", "--yes", code=2)
+    bare_site.waybill("backfill", "a", "--range", f"{log}:0-{log.stat().st_size}", "--engine", "inline")
+    assert verified(bare_site, code=DIFFERS)["repaired"] == 0, "that is another file"
     out.unlink()
+    out.mkdir()
+    assert {one["what"] for one in verified(bare_site, code=DIFFERS)["others"]} == {"It is no file"}
+    out.rmdir()
     assert {one["what"] for one in verified(bare_site, code=DIFFERS)["others"]} == {"The file is not there"}
 
 
