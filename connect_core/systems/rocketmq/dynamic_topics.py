@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.rocketmq import Client, PermissionRefused, TopicMissing
+from connect_core.rocketmq.system_names import is_system_topic
 from connect_core.sdk.sink import Outside
 from connect_core.sdk.values import Floor, Json
 from connect_core.systems.rocketmq.connecting import check_registered, check_route, is_queue, queue_of
@@ -22,6 +23,7 @@ from connect_core.systems.rocketmq.options import RocketMQSinkOptions, check_tar
 LOOK_AGAIN_S = 10.0
 """A topic that was refused is looked for again, when a record names it, after so long."""
 _MISSING = "does not exist (dynamic_topics: existing)"
+_OF_ROCKETMQ = "is one that RocketMQ or Waybill uses for itself"
 _NOT_WRITABLE = "may not be written, or not be created"
 
 _Target = Callable[[str], Json]
@@ -59,7 +61,7 @@ class DynamicTopics:
         for topic in [one for one in self._wanted if one not in self._targets and one not in others]:
             if len(self._targets) < self._options.max_topics:
                 check_registered(client, brokers, topic)
-                self._take(topic, target)
+                self._take(client, topic, target)
         self._wanted = {}
         return dict(self._targets), dict(self._refused)
 
@@ -76,7 +78,11 @@ class DynamicTopics:
         check_route(client, topic, brokers)
         return False
 
-    def _take(self, topic: str, target: _Target) -> None:
+    def _take(self, client: Client, topic: str, target: _Target) -> None:
+        """Brokers and clusters have topics of their names, which no record may write to."""
+        if is_system_topic(topic, client.brokers.cluster()):
+            self._refuse(topic, _OF_ROCKETMQ)
+            return
         try:
             self._targets[topic] = target(topic)
         except TopicMissing:

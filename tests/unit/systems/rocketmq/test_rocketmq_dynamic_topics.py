@@ -94,7 +94,8 @@ class Cluster:
     def __init__(self, *there: str, brokers: Sequence[str] = ("broker-a",)) -> None:
         self.there = set(there)
         self.topics = SimpleNamespace(exists=lambda topic: topic in self.there, config_on=lambda topic, broker: None)
-        self.brokers = SimpleNamespace(masters=lambda: dict.fromkeys(brokers, "address"))
+        own = SimpleNamespace(brokers=brokers, clusters=["DefaultCluster"])
+        self.brokers = SimpleNamespace(masters=lambda: dict.fromkeys(brokers, "address"), cluster=lambda: own)
         self.looked: list[str] = []
 
     def target(self, topic: str) -> Json:
@@ -143,6 +144,15 @@ def test_what_is_wanted_is_a_target_then_or_refused(monkeypatch: pytest.MonkeyPa
     assert cluster.look(known) == ({"t-a"}, set())
     known.want(["t-b"])
     assert cluster.look(known) == ({"t-a", "t-b"}, set())
+
+
+def test_topics_of_rocketmq_itself_are_refused() -> None:
+    names = ["broker-a", "DefaultCluster", "%DLQ%g"]
+    cluster, known = Cluster(*names), DynamicTopics(options())
+    known.want([*names, "t-a"])
+    cluster.there.add("t-a")
+    assert cluster.look(known) == ({"t-a"}, {*names})
+    assert cluster.looked == ["t-a"]
 
 
 def test_no_more_are_taken_than_the_options_allow() -> None:
