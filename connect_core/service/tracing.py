@@ -41,7 +41,10 @@ def traced(opened: Opened, name: str, *, source: str = "", target: str = "", key
             sink, newest = _newest(opened, connector, resources)
             found = sink.at_place(target) if target else sink.with_key(newest.pins.target, key)
             wanted = _of_coordinates(opened, connector, found, target or f"key {key}")
-        return {"connector": name, "records": [_trace(opened, connector, one, resources) for one in wanted]}
+        records = [_trace(opened, connector, one, resources) for one in wanted]
+        if target:
+            records = [one | {"what": one["what"] or _beside(target, one["ranges"])} for one in records]
+        return {"connector": name, "records": records}
 
 
 def _at(opened: Opened, connector: Connector, source: str) -> _Wanted:
@@ -91,6 +94,14 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
             else "Keys are found in the topics of the newest range, as long as brokers keep them",
         )
     return list(mine.values())
+
+
+def _beside(target: str, ranges: Sequence[Json]) -> str:
+    """Of a place that a person has asked for, and that no receipt says."""
+    delivered = [one for one in ranges if one["state"] == "delivered"]
+    if not delivered or any(target in one["places"] for one in delivered):
+        return ""
+    return f"At {target} stands something with the name of this record that no receipt says: another program wrote it"
 
 
 def _trace(opened: Opened, connector: Connector, wanted: _Wanted, resources: ExitStack) -> Json:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from connect_core.rocketmq import Client, ClientOptions
+from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from tests.faults.kit.processes import wait_for
 from tests.faults.kit.topics import fill
 from tests.site import Site
@@ -104,6 +105,23 @@ def test_places_that_name_no_record(inline_site: Site) -> None:
         ("--key", "k1", "--source", "a:0"),
     ):
         inline_site.waybill("trace", "a", *words, code=WRONG)
+
+
+def test_what_another_program_wrote_under_the_name_of_a_record_is_told(inline_site: Site) -> None:
+    line, *_ = lines_into_topics(inline_site, 1, *RULES)
+    [place] = traced(inline_site, "--source", line)[0]["ranges"][0]["places"]
+    with Client(ClientOptions(name_servers=tuple(inline_site.name_servers))) as client:
+        (queue,) = [one for one in client.topics.write_queues(inline_site.topic) if place.startswith(f"{one}:")]
+        at = int(place.rpartition(":")[2])
+        (message,) = client.pull(queue, at, max_messages=1).messages
+        sender = client.sender(queue)
+        sender.submit(encode_batch([b"forged"], [message.properties]), deadline=time.monotonic() + 5)
+        sender.finish(deadline=time.monotonic() + 5)
+    inline_site.messages()
+    [forged] = traced(inline_site, "--target", f"{queue}:{at + 1}")
+    assert "no receipt says: another program wrote it" in forged["what"]
+    assert forged["ranges"][0]["places"] == [place]
+    assert traced(inline_site, "--target", place)[0]["what"] == ""
 
 
 def test_a_line_of_a_file_is_within_the_bytes_of_its_range(inline_site: Site) -> None:
