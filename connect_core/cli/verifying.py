@@ -80,9 +80,11 @@ def verify(
 def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
     """What is there still of these ranges is there twice then: so a person is asked. Raises ConfigError where nobody
     can be asked, Abort when they say no."""
-    from connect_core.service import backfill_runs
+    from connect_core.service import backfill_runs, verifying
     from connect_core.service.runs import How
 
+    with reading() as looked_at:
+        verifying.demand_no_repair_left(looked_at, told["connector"])
     name, differing = told["connector"], _can_be_sent_again(told)
     if not differing:
         raise ConfigError(
@@ -98,7 +100,7 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
     if not yes:
         typer.confirm("Send them?", abort=True, err=True)
     ranges = tuple(f"{one['partition']}:{one['begin']}-{one['end']}" for one in differing)
-    request = backfill_runs.Request(ranges=ranges, why="waybill verify --repair")
+    request = backfill_runs.Request(ranges=ranges, why=verifying.REPAIR)
     with working() as opened:
         backfill_runs.begin(opened, name, request, How(partial(listening, True), output.notice, engine))
 

@@ -101,7 +101,7 @@ def _beside(target: str, ranges: Sequence[Json]) -> str:
     delivered = [one for one in ranges if one["state"] == "delivered"]
     if not delivered or any(target in one["places"] for one in delivered):
         return ""
-    return f"At {target} stands something with the name of this record that no receipt says: another program wrote it"
+    return f"What is at {target} has the name of this record, and no receipt says that place: another program wrote it"
 
 
 def _trace(opened: Opened, connector: Connector, wanted: _Wanted, resources: ExitStack) -> Json:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from connect_core.config import diverted, revealed, single_writers
 from connect_core.errors import ConfigError, DataError
-from connect_core.ledger import Connector, SettledRange
+from connect_core.ledger import UNFINISHED, Connector, SettledRange
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
 from connect_core.sdk.spans import uncovered
@@ -22,6 +22,8 @@ from connect_core.systems import SYSTEMS
 from connect_core.systems import sink as opened_sink
 
 REPAIRED = "repaired"
+REPAIR = "waybill verify --repair"
+"""Why a backfill was begun that repairs."""
 _WAY = ("sink", "filter", "parse", "rules", "transforms")
 """What of a document says where a record goes, and as what."""
 Progress = Callable[[int, int], None]
@@ -95,6 +97,19 @@ def demand_same(told: Json, say: Callable[[str], object]) -> None:
             where=f"connector {told['connector']}",
             next_step=f"Find out who changed it. `waybill verify {told['connector']}` says how to send it again",
         )
+
+
+def demand_no_repair_left(opened: Opened, name: str) -> None:
+    """Raises ConfigError while one that was begun is not over: another one would send the same records once more."""
+    stored = opened.ledger.backfills(opened.ledger.connector(name).uid)
+    for one in stored:
+        if one.why == REPAIR and one.state in UNFINISHED:
+            raise ConfigError(
+                "A repair was begun and is not over",
+                where=f"connector {name}, {one.stream}",
+                next_step=f"Nothing was sent. Finish it: waybill backfills resume {name} {one.stream}; or give it up:"
+                f" waybill backfills cancel {name} {one.stream}",
+            )
 
 
 def _counted(number: int, noun: str) -> str:

@@ -119,7 +119,7 @@ def test_what_another_program_wrote_under_the_name_of_a_record_is_told(inline_si
         sender.finish(deadline=time.monotonic() + 5)
     inline_site.messages()
     [forged] = traced(inline_site, "--target", f"{queue}:{at + 1}")
-    assert "no receipt says: another program wrote it" in forged["what"]
+    assert "no receipt says that place: another program wrote it" in forged["what"]
     assert forged["ranges"][0]["places"] == [place]
     assert traced(inline_site, "--target", place)[0]["what"] == ""
 

@@ -144,7 +144,12 @@ def test_what_differs_is_sent_again_and_counts_as_repaired(inline_site: Site) ->
         client.topics.delete(f"{site.topic}-odd")
     assert "Add --yes" in site.waybill("verify", "a", "--repair", code=2)
     assert verified(site, code=DIFFERS)["repaired"] == 0
-    told = verified(site, "--repair", "--yes", "--engine", "inline")
+    site.fault("executed")
+    ended(site.start("verify", "a", "--repair", "--yes", "--engine", "inline"))
+    [left] = site.json("backfills", "list", "a")["backfills"]
+    assert left["stream"] in site.waybill("verify", "a", "--repair", "--yes", "--engine", "inline", code=2)
+    site.waybill("backfills", "resume", "a", left["stream"], "--engine", "inline")
+    told = verified(site)
     assert (told["repaired"], told["differs"]) == (told["ranges"], 0)
     assert "has sent the range again" in told["others"][0]["what"]
     odd = [json.loads(body)["id"] for body in replace(site, topic=f"{site.topic}-odd").messages()]
@@ -153,6 +158,7 @@ def test_what_differs_is_sent_again_and_counts_as_repaired(inline_site: Site) ->
     with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
         client.topics.delete(f"{site.topic}-odd")
     assert verified(site, code=DIFFERS)["repaired"] == 0, "what was sent again is lost, too"
+    assert verified(site, "--repair", "--yes", "--engine", "inline")["differs"] == 0
 
 
 @pytest.mark.server
