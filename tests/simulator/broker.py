@@ -28,6 +28,7 @@ from connect_core.rocketmq import (
     StoreStatus,
 )
 from connect_core.rocketmq.wire.batch_entries import decode_entries
+from connect_core.rocketmq.wire.route import Cluster
 from connect_core.rocketmq.wire.stored_message import MAGIC_V1, encode_message
 from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
@@ -279,6 +280,9 @@ class SimulatedClient:
 
     def masters(self) -> dict[str, str]:
         return {BROKER: "memory:1"}
+
+    def cluster(self) -> Cluster:
+        return Cluster(clusters={"memory": (BROKER,)})
 
     def settings(self, broker: str) -> dict[str, str]:
         return {}
