@@ -31,7 +31,8 @@ class ByteStream(Protocol):
 
 
 class Line:
-    """One end. Used in one thread; of a worker one thread may receive while another one sends."""
+    """One end. Used in one thread; of a worker one thread may receive while another one sends, both without a limit:
+    that is the socket's, which the two share."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
