@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import ended, wait_for
 from tests.faults.rows import FaultRow
 from tests.hosts import test_drivers, test_spark
 from tests.hosts.copied import reach_rocketmq
@@ -69,7 +69,7 @@ def test_executors_on_another_host_follow_what_grows_while_a_run_stays(
 ) -> None:
     site, _ = executed_there
     staying = site.start("run", NAME, "--window", "45s")
-    test_spark.wait_for(lambda: site.json("receipts", NAME)["receipts"], "a receipt", 180)
+    wait_for(lambda: site.json("receipts", NAME)["receipts"], "a receipt", 180)
     write(logs, LINES, 2 * LINES)
     assert ended(staying) == 0
     require_delivered(site, NAME, 2 * LINES, row)

@@ -7,7 +7,7 @@ file looked like there (`identity`). Where reading goes on is `rotation`'s and `
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -99,7 +99,7 @@ class FileSource:
         """Lines begin behind a line feed, or where the partition does."""
         if offset <= seen.oldest or offset >= seen.end:
             return offset
-        with self._identified(partition, offset, Evidence.of(seen.evidence)) as file:
+        with self._identified(partition, offset, self._here(seen.evidence)) as file:
             return offset if file.bytes_at(offset - 1, 1) == b"\n" else file.next_line(offset, seen.end)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
@@ -114,7 +114,7 @@ class FileSource:
             RangeReader,  # loads Arrow, which looking for records does not need
         )
 
-        key, planned = (wanted.partition, wanted.incarnation), Evidence.of(self._as_here()(wanted.evidence))
+        key, planned = (wanted.partition, wanted.incarnation), self._here(wanted.evidence)
         with self._identified(wanted.partition, wanted.begin, planned) as file:
             seen = planned or file.evidence(wanted.begin)
             if wanted.begin == 0:
@@ -136,9 +136,9 @@ class FileSource:
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         from connect_core.systems.file.following import FollowedFile, follow  # as `_read` does
 
-        as_here = self._as_here()
+        shared = SharedFolders()
         files = [
-            FollowedFile(one, _path_of(one.partition), Evidence.of(as_here(one.evidence)), limit, self._rules)
+            FollowedFile(one, _path_of(one.partition), self._here(one.evidence, shared), limit, self._rules)
             for one in wanted
         ]
         try:
@@ -157,7 +157,7 @@ class FileSource:
         return self._identified(wanted.partition, wanted.begin, seen)
 
     def evidence(self, wanted: Range, end: int) -> Json:
-        seen = self._seen.get((wanted.partition, wanted.incarnation)) or Evidence.of(self._as_here()(wanted.evidence))
+        seen = self._seen.get((wanted.partition, wanted.incarnation)) or self._here(wanted.evidence)
         if end == wanted.begin or seen is None:
             return wanted.evidence
         if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
@@ -168,9 +168,9 @@ class FileSource:
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
 
-    def _as_here(self) -> Callable[[Json], Json]:
-        """What another host may have seen, as this one would have: for one look, or one range."""
-        return SharedFolders().as_here if self._options.shared else lambda evidence: evidence
+    def _here(self, evidence: Json, shared: SharedFolders | None = None) -> Evidence | None:
+        """What another host may have seen, as this one would have."""
+        return Evidence.of((shared or SharedFolders()).as_here(evidence) if self._options.shared else evidence)
 
     def _folders(self) -> Folders:
         return Folders(self._options.path, self._options.roots)

@@ -95,6 +95,24 @@ def test_a_lane_reads_what_a_driver_on_another_host_has_planned(log: Path) -> No
         list(source(log).read(wanted, limit()))
 
 
+@pytest.mark.parametrize("there", ["nothing", "no folder", "another file"])
+def test_a_lane_reads_nothing_where_the_path_leads_elsewhere(log: Path, there: str) -> None:
+    planned = planned_elsewhere(log)
+    kept = log.parent.with_name(f"{log.parent.name}-kept")
+    log.parent.rename(kept)
+    if there != "no folder":
+        log.parent.mkdir()
+    if there == "another file":
+        log.write_bytes((kept / log.name).read_bytes())
+    with pytest.raises(Retriable, match="no longer the one that was planned"):
+        list(source(log, shared=True).read(range_of(*planned), limit()))
+
+
+def test_a_backfill_begins_with_a_line_of_what_another_host_has_seen(log: Path) -> None:
+    partition, bounds = planned_elsewhere(log)
+    assert source(log, shared=True).align_offset(partition, bounds, 2) == 4
+
+
 def test_a_lane_follows_what_a_driver_on_another_host_has_planned(log: Path) -> None:
     """It is where it was: nobody needs to look for it, and the quantum goes on."""
     partition, bounds = planned_elsewhere(log)
