@@ -264,8 +264,7 @@ def _verify_words(document: ConnectorDocument, share: str) -> str:
             f"Reads {share} of what was settled again, in whole runs chosen by chance, and compares it with the"
             " receipts. Nothing is written. A run fails when a range differs, and its log says which, and where.",
             "",
-            f"- All of it, by hand: `waybill verify {name}`",
-            f"- Send again what differs: `waybill verify {name} --repair`",
+            f"- All of it, by hand, and how what differs is sent again: `waybill verify {name}`",
         )
     )
 

@@ -68,6 +68,8 @@ def verify(
         with reading() as opened:
             return verifying.verified(opened, name, run=run, since_s=since, stream=stream, share=share or 1.0)
 
+    if share and repair:
+        raise ConfigError("--share chooses by chance, and --repair looks twice", next_step="Leave one of them out")
     told = verified()
     if repair and told["differs"]:
         _repair(told, yes, engine)
@@ -106,7 +108,7 @@ def _repair(told: dict[str, Any], yes: bool, engine: str) -> None:
 
 
 def _why_not(told: dict[str, Any]) -> str:
-    if all(one["in_target"] for one in told["others"]):
+    if all(one["in_target"] for one in _differing(told)):
         return "The source has other records under the offsets of the ranges that differ: it was created again since"
     return (
         "A backfill would send what differs elsewhere: a file can have one writer only, or the document names another"
@@ -115,7 +117,11 @@ def _why_not(told: dict[str, Any]) -> str:
 
 
 def _can_be_sent_again(told: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"] and one["in_target"]]
+    return [one for one in _differing(told) if one["in_source"] and one["in_target"]]
+
+
+def _differing(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in told["others"] if one["verdict"] == "differs"]
 
 
 def _show(told: dict[str, Any], wide: bool) -> None:
@@ -140,7 +146,7 @@ def _show(told: dict[str, Any], wide: bool) -> None:
     )
     output.line("")
     output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
-    for one in [one for one in told["others"] if one["verdict"] == "differs" and one["in_source"]][:1]:
+    for one in [one for one in _differing(told) if one["in_source"]][:1]:
         there = "beside what is there" if one["in_target"] else "to another target"
         every = "; all of them: --repair" if _can_be_sent_again(told) else ""
         output.notice(

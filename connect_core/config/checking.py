@@ -24,6 +24,7 @@ from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
+from connect_core.config.units import show_count
 from connect_core.config.written import Written, read_paths
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.plugin import ROLES, Role
@@ -86,7 +87,9 @@ def check_paths(
     faults += _twins(examined)
     faults += _between(examined, standing or {}, home, settings)
     if faults:
-        raise ConfigError(f"{_count(len(faults), 'fault')} in {_count(len(written), 'document')}", faults=tuple(faults))
+        raise ConfigError(
+            f"{show_count(len(faults), 'fault')} in {show_count(len(written), 'document')}", faults=tuple(faults)
+        )
     return [item.checked() for item in examined]
 
 
@@ -234,7 +237,3 @@ def _advice(document: ConnectorDocument) -> Iterator[str]:
         end: Endpoint = getattr(document, role)
         if plugin := option_models.plugin(end.system):
             yield from plugin.advice(role, end.options)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -57,11 +57,16 @@ def injected_fields(model: type[BaseModel]) -> frozenset[str]:
     return injected(model)
 
 
+def _marked(model: type[BaseModel], mark: str, value: object) -> list[str]:
+    """The options whose `json_schema_extra` says this of them."""
+    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
+    return [name for name, extra in extras if isinstance(extra, dict) and extra.get(mark) == value]
+
+
 def policy_fields(model: type[BaseModel]) -> list[str]:
     """The options that say what to do when something is not as expected, or who may do it. They change nothing of what
     a record becomes and where it goes, so no range pins them."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("policy")]
+    return _marked(model, "policy", True)
 
 
 def access_fields(model: type[BaseModel]) -> frozenset[str]:
@@ -72,23 +77,19 @@ def access_fields(model: type[BaseModel]) -> frozenset[str]:
 
 def single_writer_fields(model: type[BaseModel]) -> list[str]:
     """The options that name what can have one writer only, and so must be another one for each stream."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("single_writer")]
+    return _marked(model, "single_writer", True)
 
 
 def template_fields(model: type[BaseModel]) -> list[str]:
     """The options that hold a template which each record fills (`sdk.templates`)."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("template")]
+    return _marked(model, "template", True)
 
 
 def header_fields(model: type[BaseModel]) -> list[str]:
     """The options that hold texts by names of the reader's own, of which some are secrets: headers."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("kind") == "headers"]
+    return _marked(model, "kind", "headers")
 
 
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
-    extras = ((name, field.json_schema_extra) for name, field in model.model_fields.items())
-    return [name for name, extra in extras if isinstance(extra, dict) and extra.get("kind") == "path"]
+    return _marked(model, "kind", "path")

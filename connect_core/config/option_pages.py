@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Endpoint, parse_tolerance
 from connect_core.config.references import is_secret_name
-from connect_core.config.units import parse_bytes, parse_seconds, show_bytes, show_seconds
+from connect_core.config.units import parse_bytes, parse_seconds, parse_share, show_bytes, show_seconds
 from connect_core.errors import ConfigError
 from connect_core.sdk.plugin import ROLES
 
@@ -190,7 +190,12 @@ def _unit(annotation: Any) -> str:
     return next((words for function, words in _UNITS.items() if function in functions), "")
 
 
-_UNITS: dict[Any, str] = {parse_seconds: "duration", parse_bytes: "size", parse_tolerance: "none, all or number"}
+_UNITS: dict[Any, str] = {
+    parse_seconds: "duration",
+    parse_bytes: "size",
+    parse_share: "percentage",
+    parse_tolerance: "none, all or number",
+}
 
 
 def _default_words(field: FieldInfo) -> str:

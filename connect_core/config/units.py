@@ -68,6 +68,11 @@ def show_bytes(size: int) -> str:
     return f"{size}B"
 
 
+def show_count(number: int, noun: str) -> str:
+    """`1 record`, `1,234 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Share = Annotated[float, BeforeValidator(parse_share)]

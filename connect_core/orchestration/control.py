@@ -135,14 +135,14 @@ def is_over(airflow: Airflow, connector: str, run_id: str) -> bool:
 def end_runs(airflow: Airflow, connector: str) -> None:
     """Marks every run of the connector's DAGs that has not ended as failed: their tasks end at the next range boundary,
     or are killed by Airflow some seconds later."""
-    for dag_id in names.dags_of(connector):
+    for dag_id in names.dag_ids(connector):
         with suppress(NotThere):  # a DAG that Airflow has not seen has no runs
             _outlasting(partial(_fail_active_runs, airflow, dag_id))
 
 
 def forget(airflow: Airflow, connector: str) -> None:
     """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more."""
-    for dag_id in names.dags_of(connector):
+    for dag_id in names.dag_ids(connector):
         with suppress(NotThere):
             _outlasting(partial(airflow.delete, dag_id))
 

@@ -28,7 +28,7 @@ def verify_dag(connector: str) -> str:
     return f"{VERIFY_DAG}{connector}"
 
 
-def dags_of(connector: str) -> tuple[str, ...]:
+def dag_ids(connector: str) -> tuple[str, ...]:
     """Every DAG that a connector may have."""
     return (live_dag(connector), backfill_dag(connector), verify_dag(connector))
 

@@ -16,6 +16,7 @@ from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
 from connect_core.sdk.spans import uncovered
 from connect_core.sdk.values import LIVE, Json
+from connect_core.service.durations import show_count
 from connect_core.service.opened import Opened
 from connect_core.service.streams import of_stream
 from connect_core.systems import SYSTEMS
@@ -62,18 +63,17 @@ def verified(
     }
     others: list[Json] = []
     current = {at.partition: at.position.incarnation for at in opened.ledger.offsets(connector.uid, LIVE)}
-    now = _way_of_a_backfill(connector)
+    ways = _Ways(opened, connector)
     with ExitStack() as resources:
         for done, found in enumerate(_reread(opened, connector, chosen, resources), 1):
             one, verdict, what = by_id[found.range_id], found.verdict.value, found.what
-            if found.verdict is Verdict.DIFFERS and (later := _sent_again_by(opened, connector, one, resources)):
+            if found.verdict is Verdict.DIFFERS and (later := _sent_again_by(opened, ways, one, resources)):
                 verdict, what = REPAIRED, f"{what}; {later} has sent the range again"
             told[verdict] += 1
             told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
                 in_source = current.get(one.partition, one.incarnation) == one.incarnation
-                in_target = _way(opened, connector, one) == now
-                there = {"in_source": in_source, "in_target": in_target}
+                there = {"in_source": in_source, "in_target": ways.of(one) == ways.of_a_backfill}
                 others.append(_told(one, verdict, what, found.place) | there)
             progress(done, len(chosen))
     return told | {"others": sorted(others, key=lambda one: int(one["range"]))}
@@ -81,7 +81,7 @@ def verified(
 
 def words(told: Json) -> str:
     """What `verified` found, in a sentence."""
-    ranges, records = _counted(told["ranges"], "range"), _counted(told["records"], "record")
+    ranges, records = show_count(told["ranges"], "range"), show_count(told["records"], "record")
     left = "" if told["ranges"] == told["settled"] else f", of {told['settled']:,} that were settled"
     return f"{told['connector']}: {told['same']:,} of {ranges} as the receipts say; {records} looked for{left}"
 
@@ -93,7 +93,7 @@ def demand_same(told: Json, say: Callable[[str], object]) -> None:
             say(f"{one['partition']} {one['begin']}-{one['end']} differs: {one['what']} [{one['place']}]")
     if told["differs"]:
         raise DataError(
-            f"The target is not as the receipts say: {_counted(told['differs'], 'range')} of {told['ranges']:,}",
+            f"The target is not as the receipts say: {show_count(told['differs'], 'range')} of {told['ranges']:,}",
             where=f"connector {told['connector']}",
             next_step=f"Find out who changed it. `waybill verify {told['connector']}` says how to send it again",
         )
@@ -112,10 +112,6 @@ def demand_no_repair_left(opened: Opened, name: str) -> None:
             )
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _chosen(settled: Sequence[SettledRange], share: float) -> list[SettledRange]:
     """Whole runs, as the lines of a file stand for those of one run together: as many as have that share of all ranges,
     and one at least."""
@@ -128,6 +124,28 @@ def _chosen(settled: Sequence[SettledRange], share: float) -> list[SettledRange]
             break
         runs.add(run)
     return [one for one in settled if one.run_id in runs]
+
+
+class _Ways:
+    """Where records of a connector went, and as what: by a document, with what a stream has changed of its sink."""
+
+    def __init__(self, opened: Opened, connector: Connector) -> None:
+        self.connector, self._ledger = connector, opened.ledger
+        self._known: dict[tuple[int, str], Json] = {}
+        self.of_a_backfill = None if single_writers(connector.document) else _way(connector.document)
+        """Of one that was begun now; None where it has a target of its own: a file has one writer only."""
+
+    def of(self, one: SettledRange) -> Json:
+        key = (one.pins.revision, one.stream)
+        if key not in self._known:
+            stored = None if one.stream == LIVE else self._ledger.backfill(self.connector.uid, one.stream)
+            data = self._ledger.document(self.connector.uid, one.pins.revision)
+            self._known[key] = _way(diverted(data, stored.sink) if stored else data)
+        return self._known[key]
+
+
+def _way(document: Json) -> Json:
+    return {key: document.get(key) for key in _WAY}
 
 
 def _reread(
@@ -179,13 +197,12 @@ def claim_of(opened: Opened, one: SettledRange) -> Claim:
     )
 
 
-def _sent_again_by(opened: Opened, connector: Connector, one: SettledRange, resources: ExitStack) -> str:
+def _sent_again_by(opened: Opened, ways: _Ways, one: SettledRange, resources: ExitStack) -> str:
     """The stream that has sent all of a range later, the same way, of which all is there; empty where there is none."""
-    begin, end = one.receipt.begin, one.receipt.end
+    connector, begin, end = ways.connector, one.receipt.begin, one.receipt.end
     over = opened.ledger.settled_over(connector.uid, one.partition, begin, end)
     beside = [each for each in over if each.stream != one.stream and each.incarnation == one.incarnation]
-    way = _way(opened, connector, one)
-    later = [each for each in beside if each.id > one.id and _way(opened, connector, each) == way]
+    later = [each for each in beside if each.id > one.id and ways.of(each) == ways.of(one)]
     for stream in sorted({each.stream for each in later}):
         mine = {each.id: each for each in later if each.stream == stream}
         reread = _reread(opened, connector, [*mine.values()], resources)
@@ -193,21 +210,6 @@ def _sent_again_by(opened: Opened, connector: Connector, one: SettledRange, reso
         if not uncovered(begin, end, [(receipt.begin, receipt.end) for receipt in there]):
             return stream
     return ""
-
-
-def _way(opened: Opened, connector: Connector, one: SettledRange) -> Json:
-    """Where the records of a range went, and as what: by its document, with what its stream has changed of the sink."""
-    stored = None if one.stream == LIVE else opened.ledger.backfill(connector.uid, one.stream)
-    data = opened.ledger.document(connector.uid, one.pins.revision)
-    said = diverted(data, stored.sink) if stored else data
-    return {key: said.get(key) for key in _WAY}
-
-
-def _way_of_a_backfill(connector: Connector) -> Json | None:
-    """The same of one that was begun now; None where it has a target of its own: a file has one writer only."""
-    if single_writers(connector.document):
-        return None
-    return {key: connector.document.get(key) for key in _WAY}
 
 
 def _told(one: SettledRange, verdict: str, what: str, place: str) -> Json:

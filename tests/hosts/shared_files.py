@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.faults.kit.topics import records_of
 from tests.faults.rows import FaultRow
@@ -56,7 +57,7 @@ def write(logs: Path, begin: int, end: int) -> None:
             file.writelines(f"{name} {number}\n" for number in range(begin, end))
 
 
-def document(site: Site, logs: Path, **options: object) -> dict:  # type: ignore[type-arg]
+def document(site: Site, logs: Path, **options: object) -> dict[str, Any]:
     sink = {"name_servers": list(site.name_servers), "topic": site.topic}
     return {"source": {"file": {"path": f"{logs}/*.log", **options}}, "sink": {"rocketmq": sink}}
 

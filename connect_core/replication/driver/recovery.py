@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connect_core.config import with_policies
+from connect_core.config.units import show_count
 from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, Retriable, Unreachable
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
@@ -50,7 +51,7 @@ def inherited(task: TaskContext) -> list[OpenRange]:
     if not left:
         return []
     task.context.listener.log(
-        f"an earlier attempt left {_counted(len(left), 'range')} open; checking the target for their records"
+        f"an earlier attempt left {show_count(len(left), 'range')} open; checking the target for their records"
     )
     for some in in_batches([item.id for item in left], task.context.batch_ranges):
         task.ledger.adopt(task.held.leases, task.summary.run_id, some)
@@ -97,7 +98,7 @@ def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRang
     items = task.lifecycle.going_on(items)
     lost = lost_ranges(items, bounds)
     if lost:
-        task.context.listener.log(f"the source has lost records of {_counted(len(lost), 'range')}: settling the rest")
+        task.context.listener.log(f"the source has lost records of {show_count(len(lost), 'range')}: settling the rest")
     task.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
     settled = {one.item.id for one in lost}
     return _with_ends(task, [item for item in items if item.id not in settled], bounds)
@@ -243,7 +244,3 @@ def _changed(task: TaskContext, item: OpenRange) -> PipelineChanged:
 def _alike(one: Pins, other: Pins) -> bool:
     """Whether both go to the same place by the same document."""
     return (one.revision, one.connections) == (other.revision, other.connections)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -51,7 +51,7 @@ _CHECKSUM = _DOUBT - 1
 _ID_SHIFT = _CHECKSUM_BITS + 1
 _IDS = 65_535
 _LATELY_S = 5.0
-"""What was confirmed earlier is stored: HiveMQ CE has written it within a tenth of that."""
+"""What was confirmed earlier is taken for stored. What a killed HiveMQ CE had forgotten was less than a second old."""
 
 
 class PacketVerdict(Enum):

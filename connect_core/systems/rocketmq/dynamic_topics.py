@@ -15,6 +15,7 @@ import pyarrow as pa
 from connect_core import clock
 from connect_core.rocketmq import Client, PermissionRefused, TopicMissing
 from connect_core.rocketmq.system_names import is_system_topic
+from connect_core.rocketmq.wire.route import Cluster
 from connect_core.sdk.sink import Outside
 from connect_core.sdk.values import Floor, Json
 from connect_core.systems.rocketmq.connecting import check_registered, check_route, is_queue, queue_of
@@ -58,10 +59,12 @@ class DynamicTopics:
         for topic in sorted({queue.topic for queue in written} - self._targets.keys() - {*others}):
             if self._is_meant(topic) and self._is_there(client, topic, brokers):
                 self._targets[topic] = target(topic)
-        for topic in [one for one in self._wanted if one not in self._targets and one not in others]:
+        wanted = [one for one in self._wanted if one not in self._targets and one not in others]
+        cluster = client.brokers.cluster() if wanted else Cluster()
+        for topic in wanted:
             if len(self._targets) < self._options.max_topics:
                 check_registered(client, brokers, topic)
-                self._take(client, topic, target)
+                self._take(cluster, topic, target)
         self._wanted = {}
         return dict(self._targets), dict(self._refused)
 
@@ -78,9 +81,9 @@ class DynamicTopics:
         check_route(client, topic, brokers)
         return False
 
-    def _take(self, client: Client, topic: str, target: _Target) -> None:
+    def _take(self, cluster: Cluster, topic: str, target: _Target) -> None:
         """Brokers and clusters have topics of their names, which no record may write to."""
-        if is_system_topic(topic, client.brokers.cluster()):
+        if is_system_topic(topic, cluster):
             self._refuse(topic, _OF_ROCKETMQ)
             return
         try:

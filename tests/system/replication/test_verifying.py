@@ -54,6 +54,7 @@ def test_bytes_of_a_file(bare_site: Site) -> None:
     assert verified(bare_site, "--since", "0.001s")["ranges"] == 0
     half = verified(bare_site, "--share", "50%", code=None)
     assert (half["ranges"], half["settled"]) == (1, 2)
+    assert "--share chooses by chance" in bare_site.waybill("verify", "a", "--share", "50%", "--repair", code=2)
     again = bare_site.waybill("verify", "a", code=DIFFERS)
     assert f"waybill backfill a --range '{log}:0-" in again
     assert "to another target" in again

@@ -293,3 +293,9 @@ def test_what_was_confirmed_lately_does_not_hinder_what_was_not_acknowledged() -
         UnconfirmedRecord(2, trace_of(2, b"t", b"x")),
     ]
     assert Reception(3, Deduplication(entries)).take([packet(2, dup=True)]) == []
+
+
+def test_after_an_attempt_that_died_what_was_confirmed_before_it_is_doubtful_as_well() -> None:
+    settled = [UnconfirmedRecord(1, trace_of(1, b"t", b"x"), confirmed=True)]
+    arrivals = Reception(2, Deduplication(left_by(settled, []))).take([packet(1, dup=True), packet(2)])
+    assert [one.doubtful for one in arrivals] == [True, False]
