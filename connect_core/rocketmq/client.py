@@ -16,7 +16,7 @@ from connect_core.rocketmq.options import ClientOptions
 from connect_core.rocketmq.pulling import DEFAULT_GROUP, MAX_MESSAGES, PullResult, pull
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.reading import UNBOUNDED, QueueReader
-from connect_core.rocketmq.searching import with_key
+from connect_core.rocketmq.searching import with_id, with_key
 from connect_core.rocketmq.sending import BatchSender
 from connect_core.rocketmq.topics import Topics
 from connect_core.rocketmq.wire.stored_message import StoredMessage
@@ -66,6 +66,11 @@ class Client:
     def with_key(self, topic: str, key: str, *, most: int = 64) -> list[tuple[Queue, StoredMessage]]:
         """Messages with this key or id, where they stand: at most so many of each broker."""
         return with_key(self._network, self.topics, topic, key, most)
+
+    def with_id(self, broker: str, message_id: str) -> StoredMessage | None:
+        """The message that this broker has stored under the id of its answer, whatever became of its topic; None when
+        it has expired."""
+        return with_id(self._network, broker, message_id)
 
     def sender(self, queue: Queue) -> BatchSender:
         """Raises `TopicMissing`, or `PermissionRefused` when the queue may not be written."""

@@ -1,12 +1,13 @@
-"""Messages of a topic by key: what the index of its brokers finds."""
+"""Messages by key, which the index of the brokers finds, and by id, which is a place in a broker's log."""
 
 from __future__ import annotations
 
+from connect_core.errors import WireFormatError
 from connect_core.rocketmq.compression import decompress
 from connect_core.rocketmq.network import Network, accepted, command
 from connect_core.rocketmq.queues import Queue
 from connect_core.rocketmq.topics import Topics
-from connect_core.rocketmq.wire.commands import QueryRequest, RequestCode, ResponseCode
+from connect_core.rocketmq.wire.commands import QueryRequest, RequestCode, ResponseCode, ViewRequest
 from connect_core.rocketmq.wire.properties import KEYS, UNIQUE_KEY, decode
 from connect_core.rocketmq.wire.stored_message import StoredMessage, decode_messages
 
@@ -26,6 +27,21 @@ def with_key(network: Network, topics: Topics, topic: str, key: str, most: int) 
                 for message in decode_messages(bytes(body), decompress):
                     found[Queue(message.topic, broker, message.queue_id), message.queue_offset] = message
     return [(queue, message) for (queue, _), message in sorted(found.items()) if _has(message, topic, key)]
+
+
+def with_id(network: Network, broker: str, message_id: str) -> StoredMessage | None:
+    """The message that the log of this broker's master has at the place that an id of an answer to a send names (its
+    last 16 hex digits). A log keeps messages of a deleted topic, too, until they expire. None where no message begins
+    there, or one of another id does."""
+    reply = network.ask_broker(broker, command(RequestCode.VIEW_MESSAGE_BY_ID, ViewRequest(int(message_id[-16:], 16))))
+    if reply.code == ResponseCode.SYSTEM_ERROR:  # "can not find message by the offset"
+        return None
+    body = bytes(accepted(reply, f"{message_id} on {broker}").body)
+    try:
+        found = decode_messages(body, decompress)
+    except WireFormatError:  # of another broker under that name: its messages begin elsewhere
+        return None
+    return next((message for message in found if message.offset_message_id == message_id), None)
 
 
 def _has(message: StoredMessage, topic: str, key: str) -> bool:

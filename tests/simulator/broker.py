@@ -92,6 +92,8 @@ class Broker:
     queues: dict[Queue, list[Stored]] = field(default_factory=dict)
     oldest: dict[Queue, int] = field(default_factory=dict)
     """What retention has left of a queue begins there; 0 where it has deleted nothing."""
+    deleted: list[StoredMessage] = field(default_factory=list)
+    """What was in topics that were deleted."""
     looked: dict[str, int] = field(default_factory=dict)
     faulty: list[str] = field(default_factory=list)
     looked_ahead: set[str] = field(default_factory=set)
@@ -119,9 +121,19 @@ class Broker:
         self.oldest[queue] = max(self.oldest.get(queue, 0), min(oldest, self.end(queue)))
         self.scheduler.tell(f"begins at {self.oldest[queue]}: {queue}", "broker")
 
-    def make_anew(self, queue: Queue) -> None:
+    def make_anew(self, queue: Queue, begin: int = 0) -> None:
+        """The log keeps what was in the former one. The new one may begin later than at 0: with what was stored before
+        the topic was deleted, and indexed after."""
+        self.deleted += [one.message for one in self.queues[queue][self.oldest.pop(queue, 0) :]]
         self.queues[queue] = []
-        self.oldest.pop(queue, None)
+        if begin:
+            self.store_foreign(queue, begin)
+            self.oldest[queue] = begin
+
+    def with_id(self, message_id: str) -> StoredMessage | None:
+        """What the log has not let expire."""
+        kept = (one.message for queue, log in self.queues.items() for one in log[self.oldest.get(queue, 0) :])
+        return next((one for one in (*kept, *self.deleted) if one.offset_message_id == message_id), None)
 
     def ask(self, what: str) -> None:
         """A request and its answer."""
@@ -308,6 +320,10 @@ class SimulatedClient:
             return PullResult(queue, offset, status, max(offset, oldest), oldest, end, [])
         found = [one.message for one in self._broker.queues[queue][offset : min(end, offset + max_messages)]]
         return PullResult(queue, offset, PullStatus.FOUND, offset + len(found), oldest, end, found)
+
+    def with_id(self, broker: str, message_id: str) -> StoredMessage | None:
+        self._broker.ask(f"asks for {message_id}")
+        return self._broker.with_id(message_id)
 
     def read(self, queue: Queue, begin: int, end: int, *, deadline: float) -> SimulatedReader:
         for partition_id in self._holder.partition_ids:

@@ -272,7 +272,8 @@ class Doer:
             broker.expire(queue, self._chance.choice((end, end - 1, self._chance.randint(0, end))))
 
     def recreate(self) -> None:
-        """Deleted, made again, and filled by others past what stood there."""
+        """Deleted, made again, and filled by others past what stood there. Where something was settled of every range
+        that is open, the new one may begin later than at 0: of a first range nobody could tell."""
         broker = self.journey.broker
         topic = self.journey.document["sink"]["options"]["topic"]
         queues = broker.topic(topic)
@@ -282,10 +283,14 @@ class Doer:
         held = {one: {m.message.body for m in broker.queues[one] if m.partition_id} for one in queues}
         lengths = {one: len(broker.queues[one]) for one in queues}
         said = self.journey.document["sink"]["options"]["on_replaced"] == "continue"
-        self.journey.recreated.append(Recreated(topic, held, said))
+        database = self.journey.database
+        tells = all(database.committed().get(partition_id) for partition_id in database.open_ranges())
+        self.journey.recreated.append(Recreated(topic, held, said, first=not tells))
         for queue in queues:
-            broker.make_anew(queue)
-            broker.store_foreign(queue, lengths[queue] + self._chance.choice((-2, 0, 1, 5, 30)))
+            begins = (0, 0, lengths[queue] // 2, lengths[queue]) if tells else (0,)
+            broker.make_anew(queue, self._chance.choice(begins))
+            wanted = lengths[queue] + self._chance.choice((-2, 0, 1, 5, 30))
+            broker.store_foreign(queue, wanted - len(broker.queues[queue]))
 
     # ------------------------------------------------------------------------------------- the document, the offsets
 

@@ -21,6 +21,7 @@ class RequestCode(enum.IntEnum):
     SEARCH_OFFSET_BY_TIMESTAMP = 29
     GET_MAX_OFFSET = 30
     GET_MIN_OFFSET = 31
+    VIEW_MESSAGE_BY_ID = 33
     GET_ROUTEINFO_BY_TOPIC = 105
     GET_BROKER_CLUSTER_INFO = 106
     UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
@@ -184,6 +185,13 @@ class PullRequest:
     suspend_ms: int = wire("suspendTimeoutMillis", 0)
     subscription: str = wire("subscription", "*")
     sub_version: int = wire("subVersion", 0)
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """By the place in the broker's log (bytes)."""
+
+    place: int = wire("offset")
 
 
 @dataclass(frozen=True)

@@ -132,12 +132,13 @@ class Floors:
         self._shorter |= {str(queue): end for queue, end in shorter.items()}
 
     def _check_standing(self, client: Client, floors: Sequence[Floor]) -> None:
-        """A queue may have been made anew, and be longer by now than what was delivered to it."""
-        for floor in replaced(client, [one for one in floors if one.target not in self._shorter]):
+        """A queue may have been made anew, and be longer by now than what was delivered to it, or than a part of it."""
+        for floor in replaced(client, floors):
             if not self._tolerant:
                 raise target_replaced(floor)
             self._replaced.add((floor.partition_id, floor.target))
-            self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
+            if floor.target not in self._shorter:
+                self._shorter[floor.target] = client.offsets.end(queue_of(floor.target))
 
 
 def near(settled: int, end: int) -> int:

@@ -2,15 +2,27 @@
 
 A floor keeps of the newest message that was delivered its offset and its id, which names a place in its broker's log:
 a topic that was deleted, created anew and filled by others past the floor has something else at that offset. The end
-of the queue alone does not tell. A message that has expired tells nothing; nor does one that cannot be seen yet.
+of the queue alone does not tell. A message that has expired tells nothing; nor does one that cannot be seen yet. A
+queue that begins behind it need not mean that it has expired: a broker lets a queue begin with the first message that
+it indexes there, which in a topic made anew may be any. But the log of a broker keeps what was in a deleted topic, and
+no queue begins behind a message that the log still has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from connect_core.errors import TargetChanged
-from connect_core.rocketmq import Acknowledged, Client, PullResult, Queue, StoredMessage
+from connect_core.rocketmq import (
+    Acknowledged,
+    Client,
+    NotSupported,
+    PermissionRefused,
+    PullResult,
+    Queue,
+    StoredMessage,
+)
 from connect_core.sdk.records import COORDINATES_PROPERTY
 from connect_core.sdk.values import Floor, Json, OpenRange
 from connect_core.systems.rocketmq.connecting import queue_of
@@ -105,9 +117,12 @@ def end_and_gone(client: Client, queue: Queue, known: Iterable[Floor]) -> tuple[
             seen = client.pull(queue, floor.evidence[_AT], max_messages=1)
             begin, end = seen.begin, seen.end
             there = _is_in(seen, floor)
-            if there is not None or end <= seen.offset:  # and nothing behind it can be seen yet, either
-                return end, floor if there is False else None
-    return end, None
+            if there is False:
+                return end, floor
+            if there or end <= seen.offset:  # and nothing behind it can be seen yet, either
+                break
+    behind = [floor for floor in kept if floor.evidence[_AT] < begin]
+    return end, next((floor for floor in behind[-1:] if _is_in_log(client, queue, floor)), None)
 
 
 def stands(client: Client, queue: Queue, floor: Floor) -> bool:
@@ -117,8 +132,21 @@ def stands(client: Client, queue: Queue, floor: Floor) -> bool:
 
 def _is_there(client: Client, queue: Queue, floor: Floor) -> bool | None:
     """None when nobody can tell: it has expired, or cannot be seen yet."""
-    at = floor.evidence.get(_AT)
-    return None if at is None else _is_in(client.pull(queue, at, max_messages=1), floor)
+    if (at := floor.evidence.get(_AT)) is None:
+        return None
+    seen = client.pull(queue, at, max_messages=1)
+    if at < seen.begin and _is_in_log(client, queue, floor):
+        return False
+    return _is_in(seen, floor)
+
+
+def _is_in_log(client: Client, queue: Queue, floor: Floor) -> bool:
+    """Whether the broker still has what this floor keeps, wherever it stands. False where nobody can tell, too."""
+    if _ID not in floor.evidence:
+        return False
+    with suppress(NotSupported, PermissionRefused):
+        return client.with_id(queue.broker, floor.evidence[_ID]) is not None
+    return False
 
 
 def _is_in(seen: PullResult, floor: Floor) -> bool | None:
@@ -137,8 +165,8 @@ def _is_that(message: StoredMessage, floor: Floor) -> bool:
 
 def target_replaced(floor: Floor) -> TargetChanged:
     return TargetChanged(
-        f"The queue holds another message at {floor.evidence[_AT]} than the one that was delivered there: its topic "
-        "was deleted and created again, and others have filled it since",
+        f"The message that was delivered at {floor.evidence[_AT]} is no longer in the queue, and it has not expired: "
+        "the topic was deleted and created again, and others have filled it since",
         where=floor.target,
         next_step="Restore the topic, or let the sink continue in the topic that is there now (on_replaced: continue); "
         "what went with the former topic is delivered again only when the offsets are moved back (waybill offsets "

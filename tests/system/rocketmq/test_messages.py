@@ -125,6 +125,20 @@ def test_a_topic_made_anew_is_noticed_by_its_end(client: Client, queues: list[Qu
         list(client.read(queues[0], 5, 9, deadline=soon()))
 
 
+def test_the_log_keeps_what_was_in_a_deleted_topic(client: Client, queues: list[Queue]) -> None:
+    sender = client.sender(queues[0])
+    sender.submit(encode_batch([b"one", b"two"], [b"", b""]), deadline=soon())
+    stored = sender.finish(deadline=soon())
+    assert stored is not None
+    client.topics.delete(queues[0].topic)
+    kept = client.with_id(queues[0].broker, stored.last_id)
+    assert kept is not None
+    assert (kept.topic, kept.queue_offset, kept.body) == (queues[0].topic, 1, b"two")
+    inside, behind = f"{kept.physical_offset + 1:016X}", f"{kept.physical_offset + (1 << 40):016X}"
+    assert client.with_id(queues[0].broker, stored.last_id[:-16] + inside) is None
+    assert client.with_id(queues[0].broker, stored.last_id[:-16] + behind) is None
+
+
 def test_inner_batches_are_read_message_by_message(client: Client, broker: RocketMQ, queues: list[Queue]) -> None:
     topic = queues[0].topic + "-batch"
     client.topics.put(TopicConfig(topic, 1, 1, attributes=(("queue.type", "BatchCQ"),)), broker.broker_name)

@@ -60,6 +60,8 @@ class MemoryCluster:
     slices_a_read: int | None = None
     barriers: list[str] = field(default_factory=list)
     reads: list[tuple[int, int]] = field(default_factory=list)
+    deleted: list[StoredMessage] = field(default_factory=list)
+    """What was in topics that are no more: the log keeps it until it expires."""
 
     @property
     def client(self) -> Client:
@@ -79,6 +81,10 @@ class MemoryCluster:
 
     def barrier(self, broker: str, *, deadline: float) -> None:
         self.barriers.append(broker)
+
+    def with_id(self, broker: str, message_id: str) -> StoredMessage | None:
+        there = [one for queue in self.queues.values() for one in queue.messages if one.queue_offset >= queue.begin]
+        return next((one for one in (*there, *self.deleted) if one.offset_message_id == message_id), None)
 
     def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
         there = self.queues[queue]

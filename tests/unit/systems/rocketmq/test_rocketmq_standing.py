@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.errors import TargetChanged, Unreachable
-from connect_core.rocketmq import Acknowledged, StoredMessage, StoreStatus, TopicConfig
+from connect_core.errors import TargetChanged, Unreachable, WaybillError
+from connect_core.rocketmq import (
+    Acknowledged,
+    NotSupported,
+    PermissionRefused,
+    StoredMessage,
+    StoreStatus,
+    TopicConfig,
+)
 from connect_core.rocketmq.wire.commands import PERM_READ
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import Scan
@@ -86,7 +93,7 @@ def test_what_was_delivered_stands_there(with_id: bool) -> None:
 @pytest.mark.parametrize("with_id", [True, False])
 def test_a_topic_that_others_have_filled_past_the_floor_is_another_one(with_id: bool) -> None:
     cluster = topic(*(stored(n, b"of others") for n in range(9)))
-    with pytest.raises(TargetChanged, match="another message at 2 than the one that was delivered") as raised:
+    with pytest.raises(TargetChanged, match="that was delivered at 2 is no longer in the queue") as raised:
         Sink(cluster).targets(0, [floor_at(3, ours(2), with_id=with_id)], {"": 1})
     assert raised.value.where == str(QUEUES[0])
 
@@ -98,6 +105,25 @@ def test_a_copy_of_ours_at_another_place_of_the_log_is_not_what_was_delivered() 
 
 def test_a_message_that_has_expired_tells_nothing() -> None:
     Sink(topic(stored(7, b"of others"), begin=7)).targets(0, [floor_at(3, ours(2))], {"": 1})
+
+
+def test_a_queue_that_begins_behind_what_has_not_expired_is_another_one() -> None:
+    """A broker lets a queue begin with the first message that it indexes there, and that may be any of a topic that was
+    made anew."""
+    cluster = topic(*(stored(n, b"of others") for n in range(7, 9)), begin=7)
+    cluster.deleted = [ours(2)]
+    with pytest.raises(TargetChanged, match="and it has not expired"):
+        Sink(cluster).targets(0, [floor_at(3, ours(2))], {"": 1})
+
+
+@pytest.mark.parametrize("error", [NotSupported, PermissionRefused])
+def test_where_a_broker_shows_nothing_of_its_log_nobody_can_tell(error: type[WaybillError]) -> None:
+    class Silent(Topic):
+        def with_id(self, broker: str, message_id: str) -> StoredMessage | None:
+            raise error("not this one", where=broker)
+
+    cluster = Silent({QUEUES[0]: MemoryQueue([stored(7, b"of others")], 7)})
+    Sink(cluster).targets(0, [floor_at(3, ours(2))], {"": 1})
 
 
 def test_a_floor_of_before_that_keeps_nothing_is_not_compared() -> None:
@@ -126,7 +152,7 @@ def test_a_partition_that_was_idle_is_told_of_when_another_one_has_written_since
     """The newest message of the queue stands, the older one of another partition does not."""
     cluster = topic(*(stored(n, b"of others") for n in range(9)), ours(9, log=1))
     idle, busy = replace_partition(floor_at(3, ours(2)), SOURCE.id), floor_at(10, ours(9, log=1))
-    with pytest.raises(TargetChanged, match="another message at 2 than the one that was delivered"):
+    with pytest.raises(TargetChanged, match="that was delivered at 2 is no longer in the queue"):
         Sink(cluster).targets(0, [idle, busy], {"": 2})
     there = topic(*map(ours, range(3)), *(stored(n, b"of others") for n in range(3, 9)), ours(9, log=1))
     Sink(there).targets(0, [idle, busy], {"": 2})
@@ -140,6 +166,15 @@ def test_where_that_is_tolerated_an_idle_partition_begins_anew_as_well() -> None
     idle = replace_partition(floor_at(3, ours(2)), SOURCE.id)
     sink.targets(0, [idle, floor_at(10, ours(9, log=1))], {"": 2})
     [begun] = sink.floors(wanted("partition"), [idle])
+    assert (begun.position, begun.ahead, begun.evidence) == (0, True, {})
+
+
+def test_where_that_is_tolerated_so_does_one_that_the_shorter_topic_has_passed() -> None:
+    """The new topic ends before the floor of one partition and behind that of another."""
+    sink = Sink(topic(*(stored(n, b"of others") for n in range(5))), on_replaced="continue")
+    passed = replace_partition(floor_at(3, ours(2)), SOURCE.id)
+    sink.targets(0, [passed, floor_at(10, ours(9))], {"": 2})
+    [begun] = sink.floors(wanted("partition"), [passed])
     assert (begun.position, begun.ahead, begun.evidence) == (0, True, {})
 
 
@@ -166,7 +201,7 @@ def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
         appender = lane_of(cluster, item)
         appender.look(in_time())
         cluster.queues[QUEUES[0]] = MemoryQueue([stored(n, b"of others") for n in range(9)])
-        with pytest.raises(TargetChanged, match="another message"):
+        with pytest.raises(TargetChanged, match="is no longer in the queue"):
             appender.look(in_time())
         lane_of(cluster, item, "continue").look(in_time())
 
@@ -175,7 +210,7 @@ def test_a_topic_that_is_made_anew_while_a_range_is_written_ends_it() -> None:
 def test_an_open_range_of_a_topic_that_was_made_anew_is_not_looked_for_in_the_new_one(on_replaced: str) -> None:
     """Its floor is a place of the former topic: what was written since may stand before it."""
     sink = Sink(topic(*(stored(n, b"of others") for n in range(9))), on_replaced=on_replaced)
-    with pytest.raises(TargetChanged, match="another message at 2"):
+    with pytest.raises(TargetChanged, match="that was delivered at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
 
@@ -204,7 +239,7 @@ def test_a_topic_that_was_made_anew_is_told_though_others_fill_it_only_while_it_
     """What a former attempt wrote to it stands before the floor, where nobody looks."""
     cluster = FilledMeanwhile({QUEUES[0]: MemoryQueue([stored(0, b"of others"), ours(1, log=1)])})
     sink = Sink(cluster, on_replaced=on_replaced)
-    with pytest.raises(TargetChanged, match="another message at 2"):
+    with pytest.raises(TargetChanged, match="that was delivered at 2"):
         sink.scan(Scan(Attempt("u", 1), (settled_at(ours(2)),), 5.0))
 
 
@@ -215,7 +250,20 @@ def test_what_was_written_first_must_stand_when_the_range_ends() -> None:
     cluster.queues[QUEUES[0]] = MemoryQueue([stored(n, b"of others") for n in range(9)])
     appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK))
     appender._foreign = []
-    with pytest.raises(TargetChanged, match="another message at 3"):
+    with pytest.raises(TargetChanged, match="that was delivered at 3"):
+        appender.look(in_time())
+
+
+def test_a_queue_that_begins_within_what_was_written_is_another_one() -> None:
+    """A part of a batch that the broker indexed after it had deleted the topic begins the new one: that stands, and
+    what was settled before it went with the topic."""
+    cluster = topic(*map(ours, range(3)))
+    appender = lane_of(cluster, settled_at(ours(2)))
+    appender._count(Acknowledged(QUEUES[0], 3, 2, StoreStatus.OK, ours(4).offset_message_id))
+    cluster.queues[QUEUES[0]] = MemoryQueue([ours(4), *(stored(n, b"of others") for n in range(5, 9))], 4)
+    appender.look(in_time())
+    cluster.deleted = [ours(2)]
+    with pytest.raises(TargetChanged, match="that was delivered at 2"):
         appender.look(in_time())
 
 
@@ -239,7 +287,7 @@ def test_what_cannot_be_seen_yet_is_waited_for_before_anybody_says_that_ours_sta
     appender._count(Acknowledged(QUEUES[0], 3, 1, StoreStatus.OK, ours(3).offset_message_id))
     cluster.queues[QUEUES[0]] = Late(*(stored(n, b"of others") for n in range(9)))
     appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK))
-    with pytest.raises(TargetChanged, match="another message at 2"):
+    with pytest.raises(TargetChanged, match="that was delivered at 2"):
         appender.look(in_time())
 
 
@@ -251,7 +299,7 @@ def test_all_of_the_first_batch_is_waited_for(seen: int) -> None:
     appender._count(Acknowledged(QUEUES[0], 3, 4, StoreStatus.OK, ours(6).offset_message_id))
     cluster.queues[QUEUES[0]] = Late(*(stored(n, b"of others") for n in range(9)), ours(9, log=1), seen=seen)
     appender._count(Acknowledged(QUEUES[0], 9, 1, StoreStatus.OK, ours(9, log=1).offset_message_id))
-    with pytest.raises(TargetChanged, match="another message at 6"):
+    with pytest.raises(TargetChanged, match="that was delivered at 6"):
         appender.look(in_time())
 
 
