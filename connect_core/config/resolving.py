@@ -15,7 +15,7 @@ from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
-from connect_core.config.ruling import are_all_elsewhere, enabled, rule_patterns, rule_topics
+from connect_core.config.ruling import are_all_elsewhere, pipeline_of, rule_patterns, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Fault, Unreachable
@@ -128,12 +128,3 @@ def stack_field(home: Path | None, field: str) -> str:
     if field == "mqtt_port":
         return str(running.mqtt_port)
     raise ConfigError(f"${{stack:{field}}} is not known", next_step=f"There are {STACK_FORMS}")
-
-
-def pipeline_of(document: ConnectorDocument) -> Json:
-    """What open ranges are pinned to: without a filter and rules the same as before there were any."""
-    wanted = document.filter.model_dump(exclude_defaults=True)
-    rules = {"rules": enabled(document.rules)} if document.rules else {}
-    parse = document.parse.model_dump(exclude_defaults=True)
-    steps = ({"filter": wanted} if wanted else {}) | ({"parse": parse} if parse else {}) | rules
-    return {"transforms": document.transforms} | steps

@@ -1,4 +1,5 @@
-"""The rules of a document beside its two ends: whether they go together, and what runs are told of them. Pure."""
+"""The rules of a document beside its two ends: whether they go together, what runs are told of them, and which part of
+a document is its pipeline. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from connect_core.sdk.templates import Placeholder, template
 from connect_core.sdk.values import Json
 
 
-def enabled(rules: Sequence[Rule]) -> list[Json]:
+def pipeline_of(document: ConnectorDocument) -> Json:
+    """What open ranges are pinned to: without a filter and rules the same as before there were any."""
+    wanted = document.filter.model_dump(exclude_defaults=True)
+    rules = {"rules": _enabled(document.rules)} if document.rules else {}
+    parse = document.parse.model_dump(exclude_defaults=True)
+    steps = ({"filter": wanted} if wanted else {}) | ({"parse": parse} if parse else {}) | rules
+    return {"transforms": document.transforms} | steps
+
+
+def _enabled(rules: Sequence[Rule]) -> list[Json]:
     """As pipelines have them: what a rule leaves out is left out here."""
     return [rule.model_dump(exclude_defaults=True, exclude={"enabled"}) for rule in rules if rule.enabled]
 

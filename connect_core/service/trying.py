@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from connect_core.config import ConnectorDocument, load_document, revealed
-from connect_core.config.resolving import pipeline_of
+from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector
 from connect_core.replication.driver.dry_run import outputs_of
