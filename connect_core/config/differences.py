@@ -34,15 +34,17 @@ def _changed(path: str, shown: Any) -> str:
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     """Dotted path and value of everything that is not a mapping; an empty mapping counts as a value. Of a list of
-    mappings that have names, these in their order, and each by its name: `rules[hot].to`."""
+    mappings each by its place: `examples[0].record.topic`; where all have names of their own, these in their order, and
+    each by its name: `rules[hot].to`."""
     if isinstance(value, dict) and value:
         return [leaf for key, child in value.items() for leaf in _leaves(child, f"{path}.{key}" if path else str(key))]
-    if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
-        names = [str(one["name"]) for one in value]
-        if len({*names}) == len(names):
-            rest = [{key: child for key, child in one.items() if key != "name"} for one in value]
-            inner = zip(names, rest, strict=True)
-            return [(path, names), *(leaf for name, one in inner if one for leaf in _leaves(one, f"{path}[{name}]"))]
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        names = [str(one.get("name", "")) for one in value]
+        if "" in names or len({*names}) < len(names):
+            return [leaf for place, one in enumerate(value) for leaf in _leaves(one, f"{path}[{place}]")]
+        rest = [{key: child for key, child in one.items() if key != "name"} for one in value]
+        inner = zip(names, rest, strict=True)
+        return [(path, names), *(leaf for name, one in inner if one for leaf in _leaves(one, f"{path}[{name}]"))]
     return [(path, value)] if path else []
 
 

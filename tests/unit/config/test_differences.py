@@ -22,3 +22,19 @@ def test_a_new_document_is_all_additions() -> None:
 def test_secrets_are_masked_but_their_change_is_told() -> None:
     lines = difference({"x": {"password": "old"}}, {"x": {"password": "new"}, "token": "t"})
     assert lines == ["+ token: ********", "~ x.password: ******** -> ******** (changed)"]
+
+
+def test_examples_are_told_one_by_one() -> None:
+    first = {"record": {"payload": {"v": 1}}, "filtered": True}
+    second = {"name": "b", "record": {"payload": "a"}, "becomes": {"tags": "t"}}
+    assert difference({"examples": [first]}, {"examples": [first, second]}) == [
+        "+ examples[1].becomes.tags: t",
+        "+ examples[1].name: b",
+        "+ examples[1].record.payload: a",
+    ]
+    other = {**first, "record": {"payload": {"v": 2}}}
+    assert difference({"examples": [first]}, {"examples": [other]}) == ["~ examples[0].record.payload.v: 1 -> 2"]
+    twins = [{"name": "b", "v": 1}, {"name": "b", "v": 2}]
+    assert difference({"examples": twins}, {"examples": [*twins[:1], {"name": "b", "v": 3}]}) == [
+        "~ examples[1].v: 2 -> 3"
+    ]
