@@ -50,7 +50,7 @@ def check(
     probe: Annotated[bool, typer.Option("--probe", help="Also contact the servers and check the paths.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check documents: shows all faults at once and writes nothing."""
+    """Check documents and their examples: shows all faults at once and writes nothing."""
     from connect_core.service import documents
 
     checked = documents.check(paths, output.notice, probe=probe)
@@ -123,6 +123,8 @@ def _show_checked(documents: list[dict[str, Any]]) -> None:
         output.line(f"{document['where']}: {document['name']} is valid")
         for text in document["notices"]:
             output.line(f"  note: {text}")
+        if examples := document["examples"]:
+            output.line(f"  {output.count(examples, 'example')} {'holds' if examples == 1 else 'hold'}")
         guarantees.show(document["guarantee"], "  ")
         for one in document.get("probe", []):
             output.line(f"  {'ok' if one['ok'] else 'MISSING'}: {one['what']}")

@@ -19,6 +19,7 @@ from connect_core.config.compatibility import conflict, schedule_conflict, verif
 from connect_core.config.document import ConnectorDocument, Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
+from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
@@ -72,8 +73,8 @@ class _Examined:
 def check_paths(
     paths: Sequence[Path], home: Path | None, settings: Settings, standing: Mapping[str, Json] | None = None
 ) -> list[Checked]:
-    """Every document of the files and folders, beside those of the connectors that there are (`standing`, by name).
-    Raises one ConfigError with the faults of all of them."""
+    """Every document of the files and folders, with its examples, beside those of the connectors that there are
+    (`standing`, by name). Raises one ConfigError with the faults of all of them."""
     written, faults = read_paths(list(paths))
     if not written and not faults:
         raise ConfigError(
@@ -84,6 +85,7 @@ def check_paths(
     examined = [_examined(item, home, settings) for item in written]
     for item in examined:
         faults += [_in(item.written, fault) for fault in item.faults]
+    faults += _unmet(examined, settings)
     faults += _twins(examined)
     faults += _between(examined, standing or {}, home, settings)
     if faults:
@@ -94,16 +96,20 @@ def check_paths(
 
 
 def check(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> Checked:
-    """One document; `name` is for flat documents, which have none (else their file's). Raises ConfigError."""
+    """One document without its examples; `name` is for flat documents, which have none (else their file's). Raises
+    ConfigError."""
     return _examined(written, home, settings, name).checked()
 
 
 def check_beside(written: Written, home: Path | None, settings: Settings, standing: Mapping[str, Json]) -> Checked:
-    """The same, beside the documents of the connectors that there are, by name."""
+    """One document with its examples, beside those of the connectors that there are, by name."""
     examined = _examined(written, home, settings)
     checked = examined.checked()
     if faults := tuple(_between([examined], standing, home, settings)):
         raise ConfigError("The document does not fit the other connectors", faults=faults)
+    if faults := tuple(_unmet([examined], settings)):
+        advice = "Change them and the rules together: edit the document and apply it"
+        raise ConfigError("Examples of the document do not hold", faults=faults, next_step=advice)
     return checked
 
 
@@ -129,6 +135,8 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
             data[role] = {end.system: end.own}
             ends.append(end)
     faults += _engine_faults(data, home, written)
+    if not faults and data.get("examples"):
+        data["examples"] = with_absolute_paths(data["examples"], around.roots)
     if len(ends) == len(ROLES) and not faults:
         faults += _conflicts(data, ends[0], ends[1], written)
     if ends and (wrong := schedule_conflict(ends[0], data.get("schedule"))):
@@ -194,6 +202,15 @@ def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[
         engine_named(name, home)
     except ConfigError as error:
         yield fault_at(("engine",), "; ".join([error.what, *map(str, error.faults)]), written)
+
+
+def _unmet(examined: Sequence[_Examined], settings: Settings) -> Iterator[Fault]:
+    """Examples that do not hold, of documents that are sound."""
+    for item in examined:
+        if not item.faults and item.data.get("examples"):
+            document = ConnectorDocument.model_validate(item.data)
+            for place, words in unmet_examples(document, item.ends[0], settings.files_roots):
+                yield _in(item.written, fault_at(place, words, item.written))
 
 
 def _twins(examined: Sequence[_Examined]) -> Iterator[Fault]:

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from connect_core.config.example_models import Example
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds, Share
 from connect_core.pipeline import formats, sql
@@ -286,6 +287,12 @@ class ConnectorDocument(_Part):
         max_length=1000,
         description="What records become and where they go; those that match none are filtered. Without rules all of "
         "them pass as they are.",
+    )
+    examples: list[Example] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="Records, and what filter, parse and rules are to make of them: a document of which one does not "
+        "hold is refused by `check` and `apply`. Runs do without them, and references in them stay text.",
     )
     transforms: list[Json] = Field(
         default_factory=list, max_length=0, description="Must be empty: this version passes records as they are."

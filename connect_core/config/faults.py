@@ -53,6 +53,8 @@ def nearest(key: str, known: Iterable[str]) -> str:
 def model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
     """The model of the mapping that holds the value at `place`."""
     for part in place[:-1]:
+        if isinstance(part, int):  # of a list, whose field has led to the model of its items
+            continue
         field = model.model_fields.get(str(part))
         inner = next(_models_in(field.annotation), None) if field else None
         if inner is None:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Endpoint, parse_tolerance
+from connect_core.config.example_models import ExampleOutput, check_payload, check_reason
 from connect_core.config.references import is_secret_name
 from connect_core.config.units import parse_bytes, parse_seconds, parse_share, show_bytes, show_seconds
 from connect_core.errors import ConfigError
@@ -176,6 +177,7 @@ def _type_words(annotation: Any) -> str:
 
 _WORDS: dict[Any, str] = {
     Endpoint: "one system with its options",
+    ExampleOutput: "output",
     str: "text",
     int: "number",
     float: "number",
@@ -195,6 +197,8 @@ _UNITS: dict[Any, str] = {
     parse_bytes: "size",
     parse_share: "percentage",
     parse_tolerance: "none, all or number",
+    check_payload: "text, mapping or list",
+    check_reason: "true or text",
 }
 
 

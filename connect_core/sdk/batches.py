@@ -6,6 +6,7 @@ Apart from `records`, because most commands move nothing: Arrow and NumPy take l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.sdk.records import OPERATION_NONE, Record, encode_headers
+
+if TYPE_CHECKING:
+    from connect_core.sdk.plugin import TypedRecord
 
 RECORD_SCHEMA = pa.schema(
     [
@@ -97,6 +101,12 @@ def record_batch(
     }
     columns = [pa.array(given.get(field.name, [None] * len(records)), field.type) for field in RECORD_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def typed_batch(record: TypedRecord) -> pa.RecordBatch:
+    """Of one record that a person has written, at offset 0."""
+    row = record._asdict() | {"headers": encode_headers(record.headers), "offset": 0, "operation": OPERATION_NONE}
+    return pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA)
 
 
 def empty_records() -> pa.RecordBatch:

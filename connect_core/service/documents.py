@@ -44,7 +44,8 @@ def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[lis
 
 
 def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]:
-    """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well."""
+    """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well. Of a document
+    without a fault all `examples` hold, so many."""
     from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
@@ -54,6 +55,7 @@ def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]
             "name": item.document.name,
             "where": item.where,
             "notices": list(item.notices),
+            "examples": len(item.document.examples),
             "guarantee": guarantees.promised(item.document),
             **({"probe": probing.probe(item.document, home)} if probe else {}),
         }

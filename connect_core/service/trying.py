@@ -13,9 +13,8 @@ from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector
 from connect_core.replication.driver.dry_run import outputs_of
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA, typed_batch
 from connect_core.sdk.plugin import TypedRecord
-from connect_core.sdk.records import OPERATION_NONE, encode_headers
 from connect_core.sdk.values import Json
 from connect_core.service.opened import Opened
 from connect_core.systems import SYSTEMS, checked
@@ -38,9 +37,7 @@ def typed(opened: Opened, name: str, record: TypedRecord) -> list[Json]:
     """Of a record typed by hand."""
     document = _document(opened.ledger.connector(name))
     _require_rules(document)
-    made = SYSTEMS[document.source.system].typed(record)
-    row = made._asdict() | {"headers": encode_headers(made.headers), "offset": 0, "operation": OPERATION_NONE}
-    return _became(document, pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA))
+    return _became(document, typed_batch(SYSTEMS[document.source.system].typed(record)))
 
 
 def _document(connector: Connector) -> ConnectorDocument:

@@ -22,6 +22,7 @@ MAY_NAME_SYSTEMS = {
     "config/references.py": "`file` is a form of references, ${file:PATH#KEY}, and no system",
     "sdk/templates.py": "`file` is what a name in templates begins with, `file:name`, and no system",
     "config/named_fields.py": "the same kind of name",
+    "config/examples.py": "the same kind of name",
     "pipeline/fields.py": "the same kind of name",
     "systems/mqtt/sink_options.py": "the same kind of name",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",

@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", PAGE.read_text(), re
 
 
 def test_the_page_is_what_happens(site: Site) -> None:
-    assert len(BLOCKS) == PAGE.read_text().count("```sh\n") == 5
+    assert len(BLOCKS) == PAGE.read_text().count("```sh\n") == 6
     environment = site.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     for commands, expected in BLOCKS:
