@@ -16,6 +16,7 @@ ROOT = Path(connect_core.__file__).parent
 VOCABULARY = {"__version__", "errors", "masking", "origin", "clock", "sdk", "work", "version", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
+    "rows": set(),
     "pipeline": set(),
     "planning": set(),
     "ledger": {"planning"},

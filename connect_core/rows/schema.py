@@ -1,0 +1,53 @@
+"""Types of fields -> Arrow types. Pure.
+
+A field's metadata say what the Arrow type does not: `epoch` moments are whole numbers in JSON, not texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from connect_core.rows.types import Type
+
+FORM = b"form"
+"""The metadata key under which a field has `epoch` where its moments are whole numbers in JSON."""
+
+_PLAIN: Mapping[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "text": pa.string(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+}
+
+
+def arrow_type(one: Type) -> pa.DataType:
+    """Every field of a struct, and every item of a list, may be null."""
+    if one.kind == "struct":
+        return pa.struct([arrow_field(name, of) for name, of in one.fields])
+    if one.item is not None:
+        return pa.list_(arrow_field("item", one.item))
+    if one.kind == "decimal":
+        return pa.decimal128(one.precision, one.scale)
+    if one.kind == "time":
+        return pa.time32(one.unit) if one.unit in ("s", "ms") else pa.time64(one.unit)
+    if one.kind in ("timestamp", "epoch"):
+        return pa.timestamp(one.unit, "UTC")
+    if one.kind == "datetime":
+        return pa.timestamp(one.unit)
+    return _PLAIN[one.kind]
+
+
+def arrow_field(name: str, one: Type) -> pa.Field:
+    return pa.field(name, arrow_type(one), metadata={FORM: b"epoch"} if one.kind == "epoch" else None)
