@@ -8,7 +8,7 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,7 @@ def check_paths(
         )
     examined = [_examined(item, home, settings) for item in written]
     for item in examined:
-        faults += [_in(item.written, fault) for fault in item.faults]
-    faults += _unmet(examined, settings)
+        faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
     faults += _twins(examined)
     faults += _between(examined, standing or {}, home, settings)
     if faults:
@@ -102,15 +101,14 @@ def check(written: Written, home: Path | None, settings: Settings, name: str | N
 
 
 def check_beside(written: Written, home: Path | None, settings: Settings, standing: Mapping[str, Json]) -> Checked:
-    """One document with its examples, beside those of the connectors that there are, by name."""
+    """One document beside those of the connectors that there are, by name. Examples that do not hold are notices: who
+    disables a rule at night is not held up by them."""
     examined = _examined(written, home, settings)
     checked = examined.checked()
     if faults := tuple(_between([examined], standing, home, settings)):
         raise ConfigError("The document does not fit the other connectors", faults=faults)
-    if faults := tuple(_unmet([examined], settings)):
-        advice = "Change them and the rules together: edit the document and apply it"
-        raise ConfigError("Examples of the document do not hold", faults=faults, next_step=advice)
-    return checked
+    unmet = tuple(f"{fault.path} does not hold: {fault.message}" for fault in _unmet(examined, settings))
+    return replace(checked, notices=(*checked.notices, *unmet))
 
 
 def _examined(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> _Examined:
@@ -204,13 +202,12 @@ def _engine_faults(data: Json, home: Path | None, written: Written) -> Iterator[
         yield fault_at(("engine",), "; ".join([error.what, *map(str, error.faults)]), written)
 
 
-def _unmet(examined: Sequence[_Examined], settings: Settings) -> Iterator[Fault]:
-    """Examples that do not hold, of documents that are sound."""
-    for item in examined:
-        if not item.faults and item.data.get("examples"):
-            document = ConnectorDocument.model_validate(item.data)
-            for place, words in unmet_examples(document, item.ends[0], settings.files_roots):
-                yield _in(item.written, fault_at(place, words, item.written))
+def _unmet(item: _Examined, settings: Settings) -> Iterator[Fault]:
+    """Examples that do not hold, of a document that is sound."""
+    if not item.faults and item.data.get("examples"):
+        document = ConnectorDocument.model_validate(item.data)
+        for place, words in unmet_examples(document, item.ends[0], settings.files_roots):
+            yield fault_at(place, words, item.written)
 
 
 def _twins(examined: Sequence[_Examined]) -> Iterator[Fault]:
