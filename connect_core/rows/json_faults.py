@@ -1,0 +1,148 @@
+"""Why a JSON record is no row of the declared type: field and what was expected, never what was in it. Pure.
+
+Arrow's reader is the judge of what fits. This says why not, record by record, for those of a batch that it refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Context, Decimal, InvalidOperation
+from math import isinf
+from typing import Any, Literal, NamedTuple
+
+from connect_core.rows.types import Type
+
+UNDECLARED = "a field that is not declared"
+MISFIT = "not JSON of the declared fields"
+"""Of a record that the reader refuses and this finds nothing wrong with."""
+EXPLAINED = 1 << 20
+"""Longer records are refused without a reason of their own: as objects of Python they would be many times as big."""
+
+_WORDS = {
+    "bool": "not true or false",
+    "text": "not a text",
+    "bytes": "not bytes as base64 text",
+    "date": "not a date, as 2026-01-02",
+    "time": "not a time that {} holds, as 03:04:05",
+    "timestamp": "not a moment with its zone that {} holds, as 2026-01-02T03:04:05Z",
+    "datetime": "not a date and time without a zone that {} holds, as 2026-01-02T03:04:05",
+    "epoch": "not a whole number that {} holds",
+    "decimal": "not a number that {} holds",
+    "float32": "not a number that {} holds",
+    "float64": "not a number that {} holds",
+    "struct": "not an object",
+    "list": "not a list",
+}
+_TEXTS = ("text", "bytes", "date", "time", "timestamp", "datetime")
+_DIGITS = 100
+"""Longer decimals are left to the judge."""
+_EXACT = Context(prec=_DIGITS, traps=[InvalidOperation])
+
+
+class RecordFault(NamedTuple):
+    reason: str
+    sure: bool
+    """Else the reader has to say whether there is one: it knows numbers and depths that the parser here does not."""
+
+
+class _Number(str):
+    """A number as the record has it, so that no digit is lost."""
+
+    __slots__ = ()
+
+
+def expected(one: Type) -> str:
+    return _WORDS.get(one.kind, "not a whole number that {} holds").format(one)
+
+
+def inner(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+class Faults:
+    """`unknown` as the reader has it."""
+
+    def __init__(self, rows: Type, unknown: Literal["reject", "drop"]) -> None:
+        self._rows = rows
+        self._unknown = unknown
+        # An object is a tuple of pairs: it may have a name twice.
+        self._decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, object_pairs_hook=tuple).decode
+
+    def of(self, text: str) -> RecordFault | None:
+        """The first one of a record; None where there seems to be none."""
+        if len(text) > EXPLAINED:
+            return RecordFault(MISFIT, sure=False)
+        try:
+            value = self._decode(text)
+        except json.JSONDecodeError as error:
+            return RecordFault(f"not JSON, from character {error.pos + 1} on", sure=False)
+        except RecursionError:
+            return RecordFault("too many lists and objects in each other", sure=False)
+        reason = self._fault(value, self._rows, "")
+        return RecordFault(reason, sure=True) if reason else None
+
+    def _fault(self, value: Any, one: Type, place: str) -> str | None:
+        if value is None:
+            return None
+        if one.kind == "struct" and isinstance(value, tuple):
+            return self._struct_fault(value, one, place)
+        if one.item is not None and isinstance(value, list):
+            return _first(self._fault(item, one.item, f"{place}[]") for item in value)
+        return None if _fits(value, one) else f"{place}: {expected(one)}"
+
+    def _struct_fault(self, pairs: tuple[tuple[str, Any], ...], one: Type, place: str) -> str | None:
+        declared = dict(one.fields)
+        seen = set()
+        for name, value in pairs:
+            if name not in declared:
+                if self._unknown == "drop":
+                    continue
+                return f"{place}: {UNDECLARED}" if place else UNDECLARED
+            if name in seen:
+                return f"{inner(place, name)}: given more than once"
+            seen.add(name)
+            if fault := self._fault(value, declared[name], inner(place, name)):
+                return fault
+        return None
+
+
+def _first(faults: Iterable[str | None]) -> str | None:
+    return next((fault for fault in faults if fault), None)
+
+
+def _fits(value: Any, one: Type) -> bool:
+    if one.kind in _TEXTS:
+        return isinstance(value, str) and not isinstance(value, _Number)
+    if one.kind == "bool":
+        return isinstance(value, bool)
+    if one.kind == "decimal":
+        return isinstance(value, str) and _is_decimal(value, one)
+    if one.kind in ("float32", "float64"):
+        return isinstance(value, _Number) and not isinf(float(value))
+    return one.kind not in ("struct", "list") and isinstance(value, _Number) and _is_whole(value, one)
+
+
+def _is_whole(number: str, one: Type) -> bool:
+    digits = number.removeprefix("-")
+    if not digits.isdigit() or len(digits) > len(str(1 << 64)):
+        return False
+    bits = 64 if one.kind == "epoch" else int(one.kind.lstrip("uint"))
+    unsigned = one.kind.startswith("u")
+    low, high = (0, 1 << bits) if unsigned else (-(1 << bits - 1), 1 << bits - 1)
+    return low <= int(number) < high and not (unsigned and number.startswith("-"))
+
+
+def _is_decimal(text: str, one: Type) -> bool:
+    """Also True where only the judge knows."""
+    if len(text) > _DIGITS:
+        return True
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return False
+    if not number.is_finite():
+        return False
+    whole_digits = number.adjusted() + 1
+    exponent = number.normalize(_EXACT).as_tuple().exponent
+    return not number or (whole_digits <= one.precision - one.scale and -int(exponent) <= one.scale)

@@ -1,0 +1,157 @@
+"""JSON texts -> rows, column by column. Pure.
+
+Arrow reads a whole batch at once; a batch that it refuses is halved until the records are found that do not fit. What
+fits does not depend on what else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from numpy.typing import NDArray
+
+from connect_core.rows.json_columns import TypedColumns, failing, wire_type
+from connect_core.rows.json_faults import MISFIT, Faults
+from connect_core.rows.schema import arrow_type
+from connect_core.rows.types import Type
+
+PART = 64 << 20
+"""Bytes that are read at once, but for a record that is longer."""
+FEW = 64
+"""Records of which each is examined, once one of them does not fit."""
+
+_SPACE = " \t\r\n"
+_REFUSED = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
+
+
+class Read(NamedTuple):
+    rows: pa.StructArray
+    """Of the values that fit, in order; no row is missing."""
+    unfit: list[tuple[int, str]]
+    """The row of a value and why it does not fit, ascending."""
+
+
+class _Part(NamedTuple):
+    """Values that Arrow has read, and which these are."""
+
+    table: pa.Table
+    rows: NDArray[np.int64]
+
+
+class JsonReader:
+    """`unknown`: whether a record with a field that is not declared does not fit, or loses that field."""
+
+    def __init__(self, rows: Type, *, unknown: Literal["reject", "drop"] = "reject") -> None:
+        self._type = rows
+        self._schema = pa.schema(list(wire_type(rows)))
+        self._empty = pa.array([], arrow_type(rows))
+        self._faults = Faults(rows, unknown)
+        self._options = pj.ParseOptions(
+            explicit_schema=self._schema, unexpected_field_behavior="error" if unknown == "reject" else "ignore"
+        )
+
+    def read(self, values: pa.Array) -> Read:
+        """`values` are binary. Each is a row or has a reason."""
+        texts, places, unfit = _objects(values)
+        parts = list(self._parts(texts, places, unfit))
+        if not parts:
+            return Read(self._empty, sorted(unfit.items()))
+        found = np.concatenate([part.rows for part in parts])
+        table = pa.concat_tables([part.table for part in parts]).combine_chunks()
+        columns = TypedColumns(len(found))
+        rows = columns.struct(table, self._type)
+        if columns.unfit:
+            unfit |= {int(found[row]): reason for row, reason in columns.unfit.items()}
+            fit = np.ones(len(found), dtype=bool)
+            fit[list(columns.unfit)] = False
+            rows = rows.filter(pa.array(fit))
+        return Read(rows, sorted(unfit.items()))
+
+    def _parts(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> Iterator[_Part]:
+        """What Arrow refuses goes to `unfit`."""
+        if not len(texts):
+            return
+        if len(texts) == 1 or texts.nbytes <= PART:
+            try:
+                yield _Part(self._table(texts), places)
+                return
+            except _REFUSED:
+                pass
+        if len(texts) <= FEW:
+            yield from self._examined(texts, places, unfit)
+            return
+        middle = len(texts) // 2
+        yield from self._parts(texts.slice(0, middle), places[:middle], unfit)
+        yield from self._parts(texts.slice(middle), places[middle:], unfit)
+
+    def _examined(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> Iterator[_Part]:
+        seeming = []
+        for row, text in enumerate(texts.to_pylist()):
+            fault = self._faults.of(text)
+            if fault is None:
+                seeming.append(row)
+            elif fault.sure or not self._fits(texts.slice(row, 1)):
+                unfit[int(places[row])] = fault.reason
+            else:
+                seeming.append(row)
+        texts, places = texts.take(pa.array(seeming, pa.int64())), places[seeming]
+        refused = list(failing(lambda low, high: not self._fits(texts.slice(low, high - low)), 0, len(texts)))
+        unfit |= dict.fromkeys(places[refused].tolist(), MISFIT)
+        fit = np.delete(np.arange(len(texts)), refused)
+        if len(fit):
+            yield _Part(self._table(texts.take(pa.array(fit))), places[fit])
+
+    def _fits(self, texts: pa.Array) -> bool:
+        try:
+            self._table(texts)
+        except _REFUSED:
+            return False
+        return True
+
+    def _table(self, texts: pa.Array) -> pa.Table:
+        """Raises where one of them does not fit. Each is an object on its own: a text that begins with `{`, after
+        another one that ended with `}`, begins outside of any other object, and one line cannot end in a text.
+        """
+        lines = pc.binary_join_element_wise(texts, "", "\n").buffers()[2]
+        options = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
+        table = pj.read_json(pa.BufferReader(lines), read_options=options, parse_options=self._options)
+        if table.num_rows != len(texts):
+            raise pa.ArrowInvalid("more than one object in a record")
+        return table
+
+
+def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, str]]:
+    """The values that are texts and begin and end as an object does, their rows, and why the others are none."""
+    unfit: dict[int, str] = {}
+    places = np.arange(len(values))
+    if values.null_count:
+        unfit |= dict.fromkeys(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist(), "no value")
+        places, values = places[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
+    try:
+        texts = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        utf8 = np.array([_is_utf8(value) for value in values.to_pylist()])
+        unfit |= dict.fromkeys(places[~utf8].tolist(), "not UTF-8")
+        places, texts = places[utf8], values.filter(pa.array(utf8)).cast(pa.string())
+    if not len(texts):
+        return texts, places, unfit
+    trimmed = pc.ascii_trim(texts, _SPACE)
+    whole = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
+    if not pc.all(whole).as_py():
+        one = whole.to_numpy(zero_copy_only=False)
+        unfit |= dict.fromkeys(places[~one].tolist(), "not one JSON object")
+        places, texts = places[one], texts.filter(whole)
+    return texts, places, unfit
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""Which rows have no JSON form, and why: numbers that JSON has not, and years that its texts have not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from connect_core.rows.json_faults import inner
+from connect_core.rows.schema import FORM
+
+_NOT_FINITE = "JSON has neither NaN nor infinity"
+_NO_YEAR = "a year before 0 or after 9999"
+_DAYS = (-719528, (date(9999, 12, 31) - date(1970, 1, 1)).days + 1)
+"""From 0000-01-01 since 1970, and behind 9999-12-31."""
+_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+
+
+def unwritable(rows: pa.StructArray) -> dict[int, str]:
+    """By row the first reason."""
+    unfit = dict.fromkeys(_where(rows.is_null()), "no value")
+    for field, column in zip(rows.type, rows.flatten(), strict=True):
+        for row, reason in _of(column, field, field.name):
+            unfit.setdefault(row, reason)
+    return unfit
+
+
+def _of(column: pa.Array, field: pa.Field, place: str) -> Iterator[tuple[int, str]]:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        for part, values in zip(kind, column.flatten(), strict=True):
+            yield from _of(values, part, inner(place, part.name))
+    elif pa.types.is_list(kind):
+        yield from _of_items(column, place)
+    elif pa.types.is_floating(kind):
+        yield from ((row, f"{place}: {_NOT_FINITE}") for row in _where(pc.invert(pc.is_finite(column))))
+    elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and not (field.metadata or {}).get(FORM)):
+        yield from ((row, f"{place}: {_NO_YEAR}") for row in _where(_far(column)))
+
+
+def _of_items(column: pa.Array, place: str) -> Iterator[tuple[int, str]]:
+    """A missing list may have items that nobody sees."""
+    offsets = column.offsets.to_numpy()
+    items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    for item, reason in _of(items, column.type.value_field, f"{place}[]"):
+        row = int(np.searchsorted(offsets, item + offsets[0], "right")) - 1
+        if valid[row]:
+            yield row, reason
+
+
+def _far(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_date(kind):
+        numbers, times = column.view(pa.int32()), 1
+    elif kind.unit == "ns":  # it reaches from 1677 to 2262
+        return pa.nulls(len(column), pa.bool_())
+    else:
+        numbers, times = column.view(pa.int64()), _A_DAY[kind.unit]
+    low, high = (pa.scalar(days * times, numbers.type) for days in _DAYS)
+    return pc.or_(pc.less(numbers, low), pc.greater_equal(numbers, high))
+
+
+def _where(true: pa.Array) -> list[int]:
+    if not pc.any(true, min_count=0).as_py():
+        return []
+    found: NDArray[np.int64] = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
+    return [int(row) for row in found]
