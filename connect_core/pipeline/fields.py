@@ -123,9 +123,11 @@ class Fields:
 
     def column(self, wanted: Reference) -> FieldValues:
         if wanted not in self._columns:
-            made = self._level(wanted) if wanted.level else _MAKERS[wanted.kind](self, wanted)
-            self._columns[wanted] = FieldValues(made)
+            self._columns[wanted] = self._values(wanted)
         return self._columns[wanted]
+
+    def _values(self, wanted: Reference) -> FieldValues:
+        return FieldValues(self._level(wanted) if wanted.level else _MAKERS[wanted.kind](self, wanted))
 
     @cached_property
     def topics(self) -> pa.Array:

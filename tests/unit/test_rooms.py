@@ -17,7 +17,7 @@ VOCABULARY = {"__version__", "errors", "masking", "origin", "clock", "sdk", "wor
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "rows": set(),
-    "pipeline": set(),
+    "pipeline": {"rows"},
     "planning": set(),
     "ledger": {"planning"},
     "observe": set(),
