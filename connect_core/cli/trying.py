@@ -59,7 +59,9 @@ def _show(records: list[dict[str, Any]]) -> None:
         output.line(f"{one['topic'] or ''} {output.shown_bytes(one['value'])}".strip())
         for became in one["becomes"]:
             said = [f"{name} {became[name]}" for name in ("to", "tags", "key") if became[name]]
-            output.line(f"  -> {became['rule']}" + (f": {', '.join(said)}" if said else ""))
+            named = became["rule"] + (f": {', '.join(said)}" if became["rule"] and said else "")
+            value = output.shown_bytes(became["value"]) if "value" in became else ""
+            output.line(f"  -> {' '.join(part for part in (named, value) if part) or 'as it is'}")
         if not one["becomes"]:
             output.line(f"  rejected: {one['rejected']}" if "rejected" in one else "  filtered")
     if not records:

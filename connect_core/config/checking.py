@@ -23,6 +23,7 @@ from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
+from connect_core.config.row_types import unfit_transforms
 from connect_core.config.ruling import advice, unfit_rules
 from connect_core.config.settings import Settings
 from connect_core.config.units import show_count
@@ -188,6 +189,9 @@ def _conflicts(data: Json, source: End, sink: End, written: Written) -> Iterator
     if wrong := conflict(source, sink):
         yield fault_at(*wrong, written)
     document = ConnectorDocument.model_validate(data)
+    if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document)]:
+        yield from unfit
+        return
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))
 

@@ -26,6 +26,8 @@ from connect_core.config.units import Bytes, Seconds, Share
 from connect_core.pipeline import formats, sql
 from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.pipeline.references import read_condition
+from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
@@ -85,6 +87,19 @@ def check_when(when: str) -> str:
     return when
 
 
+def check_fields(written: Json | None) -> Json | None:
+    """The fields themselves when each has a type."""
+    if written is not None:
+        struct_of(written)
+    return written
+
+
+def check_transform(written: Json) -> Json:
+    """The step itself when it can be done with some rows or other."""
+    step_of(written)
+    return written
+
+
 def check_template(text: str) -> str:
     """The text itself when each of its places names something."""
     template(text)
@@ -142,8 +157,8 @@ class Filter(_Part):
 
 
 class Parse(_Part):
-    """What is made of payloads that are no JSON, so that rules can name their parts. A record that is not of the format
-    is rejected; what is delivered is the payload as it was."""
+    """What payloads are, so that rules and transforms can name their parts. A record that is not of the format is
+    rejected; what is delivered is the payload as it was, unless transforms or encode make another one."""
 
     format: Format = Field(
         default="none",
@@ -158,15 +173,40 @@ class Parse(_Part):
     )
     columns: list[str] = Field(default_factory=list, description="Of csv: the names of its columns, all of them.")
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
+    fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
+        default=None,
+        description="Of json: the fields of each payload and their types, `{id: int64, price: 'decimal(12,2)', tags: "
+        "[text]}`. A record whose values are of other types is rejected.",
+    )
+    unknown: Literal["reject", "drop"] = Field(
+        default="reject", description="With fields: what happens to a record that has others, or to these others."
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
         formats.check(self.format, self.pattern, self.columns, self.delimiter)
+        if self.fields is not None and self.format != "json":
+            raise ValueError("fields goes with format json; the fields of other formats are texts, which cast changes")
+        if self.unknown != "reject" and self.fields is None:
+            raise ValueError("unknown goes with fields")
         return self
 
-    def fields(self) -> list[str] | None:
-        """What `$.NAME` may be; None where payloads say it."""
-        return formats.known_fields(self.format, self.pattern, self.columns)
+    def rows(self) -> Type | None:
+        """What `$.NAME` may be, and of which type; None where payloads say it."""
+        if self.fields is not None:
+            return struct_of(self.fields)
+        names = formats.known_fields(self.format, self.pattern, self.columns)
+        return Type("struct", fields=tuple((name, Type("text")) for name in names)) if names else None
+
+
+class Encode(_Part):
+    """What is delivered."""
+
+    format: Literal["none", "json"] = Field(
+        default="none",
+        description="json: the fields that `parse` and `transforms` make. none: the payload as it was, or JSON where "
+        "there are transforms.",
+    )
 
 
 class Rule(_Part):
@@ -294,15 +334,24 @@ class ConnectorDocument(_Part):
         description="Records, and what filter, parse and rules are to make of them: a document of which one does not "
         "hold is refused by `check` and `apply`. Runs do without them, and references in them stay text.",
     )
-    transforms: list[Json] = Field(
-        default_factory=list, max_length=0, description="Must be empty: this version passes records as they are."
+    transforms: list[Annotated[Json, AfterValidator(check_transform)]] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="Steps that change the fields of a record, before rules: rename, drop, keep, cast, mask, flatten, "
+        "set, filter. They need to know the fields: `parse` says them.",
     )
+    encode: Encode = Field(default_factory=Encode, description="What is delivered of a record with fields.")
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")
     alerts: Alerts = Field(default_factory=Alerts, description="When the connector counts as late.")
     verify: Verification | None = Field(
         default=None, description="When Airflow reads the target again and compares it; by default never."
     )
     airflow: AirflowTasks = Field(default_factory=AirflowTasks, description="Where Airflow runs the tasks.")
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether payloads are written anew."""
+        return bool(self.transforms) or self.encode.format != "none"
 
     @field_validator("rules")
     @classmethod

@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Filter, Rule
 from connect_core.config.endpoints import End
+from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere
 from connect_core.config.written import Place
 from connect_core.pipeline.references import names_in, properties_in, read_condition
+from connect_core.rows.types import Type
 from connect_core.sdk.templates import Kind, Reference, template
 
 Named = tuple[Place, str]
@@ -44,8 +46,9 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     """Of ends that are sound. A name with several alternatives is a fault of a rule when one of them cannot be, and of
     an option of the sink, which may have it by default, when none of them can."""
     plugin = source.configured().plugin
-    fields = _Fields(source.system, plugin.source_fields, document.parse.fields())
+    fields = _Fields(source.system, plugin.source_fields, document.parse.rows())
     yield from _of_filter(document.filter, fields)
+    fields = _Fields(source.system, plugin.source_fields, last_rows(document))
     for place, rule in enumerate(document.rules):
         if rule.enabled:
             yield from ((("rules", place, key), f"rule {rule.name}: {words}") for key, words in _of_rule(rule, fields))
@@ -54,10 +57,11 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
 
 
 class _Fields:
-    """Those that records of a source may have; `parsed` are the fields of their payloads, None where any may be."""
+    """Those that records of a source may have; `rows` are the fields of their payloads, None where any may be."""
 
-    def __init__(self, system: str, kinds: frozenset[Kind], parsed: list[str] | None) -> None:
-        self.system, self.kinds, self.parsed = system, kinds, parsed
+    def __init__(self, system: str, kinds: frozenset[Kind], rows: Type | None) -> None:
+        self.system, self.kinds, self.rows = system, kinds, rows
+        self._names = [name for name, _ in rows.fields] if rows else []
 
     def with_those_of(self, rules: list[Rule]) -> _Fields:
         """What rules set is there for the sink."""
@@ -65,7 +69,7 @@ class _Fields:
             "tags": any(rule.tags for rule in rules),
             "key": any(rule.keys for rule in rules),
         }
-        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set}, self.parsed)
+        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set}, self.rows)
 
     def wrong(self, text: str, name: Reference) -> str:
         """What is wrong with a name, in words; empty for nothing."""
@@ -77,24 +81,27 @@ class _Fields:
         return f"{words} (they have: {'; '.join(self._known())})"
 
     def _is_parsed(self, name: Reference) -> bool:
-        return self.parsed is None or (len(name.steps) == 1 and name.steps[0] in self.parsed)
+        rows = self.rows
+        for step in name.steps if rows else ():
+            rows = rows and (rows.field(step) if isinstance(step, str) else rows.item)
+        return self.rows is None or rows is not None
 
     def _not_parsed(self, text: str, name: Reference) -> str:
-        words = f"{text!r} names no field that parse makes"
+        words = f"{text!r} names no field of the payload"
         if meant := self._nearest(str(name.steps[0])):
             words += f"; did you mean {_in_payload(meant)}?"
         return f"{words} (they have: {'; '.join(self._known())})"
 
     def _nearest(self, name: str) -> str:
         """The field of the payload that was probably meant."""
-        if self.parsed is None:
+        if self.rows is None:
             return name
-        return next(iter(get_close_matches(name, self.parsed, n=1)), "")
+        return next(iter(get_close_matches(name, self._names, n=1)), "")
 
     def _known(self) -> Iterator[str]:
         for kind, how in _HOW.items():
-            if kind == "payload" and self.parsed is not None:
-                yield ", ".join(map(_in_payload, self.parsed))
+            if kind == "payload" and self.rows is not None:
+                yield ", ".join(map(_in_payload, self._names))
             elif kind in self.kinds:
                 yield how
 

@@ -18,7 +18,9 @@ def pipeline_of(document: ConnectorDocument) -> Json:
     wanted = document.filter.model_dump(exclude_defaults=True)
     rules = {"rules": _enabled(document.rules)} if document.rules else {}
     parse = document.parse.model_dump(exclude_defaults=True)
-    steps = ({"filter": wanted} if wanted else {}) | ({"parse": parse} if parse else {}) | rules
+    encode = document.encode.model_dump(exclude_defaults=True)
+    parts = {"filter": wanted, "parse": parse, "encode": encode}
+    steps = {name: part for name, part in parts.items() if part} | rules
     return {"transforms": document.transforms} | steps
 
 
@@ -89,5 +91,5 @@ def advice(document: ConnectorDocument) -> Iterator[str]:
     rules = document.rules
     if rules and not any(rule.enabled for rule in rules):
         yield "rules: all are disabled, so every record is filtered"
-    if document.parse.format != "none" and not (rules or document.filter.when):
+    if document.parse.format != "none" and not (rules or document.filter.when or document.reshapes):
         yield "parse: no rule names what it makes; records that are not of the format are rejected all the same"

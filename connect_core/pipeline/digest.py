@@ -7,13 +7,20 @@ import json
 
 from connect_core.sdk.values import Json
 
-_CODE, _RULES_CODE, _PARSE_CODE = "bytes-through/1", "rules/1", "parse/1"
+_CODE, _RULES_CODE, _PARSE_CODE, _ROWS_CODE = "bytes-through/1", "rules/1", "parse/1", "rows/1"
 """Raised by whoever changes what a pipeline makes of a record."""
+
+
+def has_rows(document: Json) -> bool:
+    """Whether records have fields with types in this pipeline."""
+    return bool(document.get("transforms") or document.get("encode") or document.get("parse", {}).get("fields"))
 
 
 def pipeline_digest(document: Json) -> str:
     """The same for the same pinned part of a document and the same code."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    in_order = has_rows(document)  # the order of fields and steps is a part of what they make
+    text = json.dumps(document, sort_keys=not in_order, separators=(",", ":"))
     code = _CODE if document.get("rules") is None else f"{_CODE} {_RULES_CODE}"
     code = code if document.get("parse") is None else f"{code} {_PARSE_CODE}"
+    code = f"{code} {_ROWS_CODE}" if has_rows(document) else code
     return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
+from connect_core.pipeline.digest import has_rows
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import reject_row
+from connect_core.pipeline.reshaping import Reshaping
 from connect_core.pipeline.rules import Rules
 from connect_core.sdk.values import Json, Reject
 
@@ -38,7 +40,7 @@ class Pipeline:
     path: str | None = None
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
-        """Filter first, then rules. At least one row, where there is one."""
+        """Filter first, then transforms, then rules. At least one row, where there is one."""
         fields, rejected = self.passing(records)
         kept, rows = fields.records, len(records)
         if len(kept) and self._rules is not None:
@@ -56,12 +58,15 @@ class Pipeline:
         return Shaped(kept, rows, failed, tuple(offsets[~np.isin(offsets, elsewhere)].tolist()))
 
     def passing(self, records: pa.RecordBatch) -> tuple[Fields, tuple[Reject, ...]]:
-        """The rows that the filter lets pass, with what rules name of them; and those that are not of the format in
-        which the document says that they are."""
+        """The rows that the filter and the transforms let pass, with what rules name of them; and those that are not of
+        the format in which the document says that they are, or cannot be transformed."""
         wanted = self.document.get("filter") or {}
         if len(records) and wanted.keys() - {"when"}:
             sql = wanted.get("sql", "")
             records = records.filter(chosen(records, wanted.get("tags", ()), wanted.get("headers", {}), sql))
+        if len(records) and self._reshaping is not None:
+            records, rejects = self._reshaping.reshaped(records)
+            return Fields(records, self.path), rejects
         fields = Fields(records, self.path)
         rejected: tuple[Reject, ...] = ()
         if len(records) and (written := self.document.get("parse")):
@@ -69,6 +74,11 @@ class Pipeline:
         if len(fields) and (when := wanted.get("when")):
             fields = fields.where(holding(when, fields))
         return fields, rejected
+
+    @cached_property
+    def _reshaping(self) -> Reshaping | None:
+        """None where payloads stay bytes."""
+        return Reshaping(self.document, self.path) if has_rows(self.document) else None
 
     @cached_property
     def _rules(self) -> Rules | None:

@@ -27,6 +27,15 @@ WITH_UNIT = ("time", "timestamp", "datetime", "epoch")
 time without a zone; `epoch(ms)`, a moment as a whole number since 1970."""
 KNOWN = (*PLAIN, "decimal(P,S)", *(f"{name}(ms)" for name in WITH_UNIT))
 
+_ELSEWHERE = {
+    **dict.fromkeys(("string", "str", "varchar"), "text"),
+    **dict.fromkeys(("int", "integer", "long", "bigint"), "int64"),
+    **dict.fromkeys(("double", "float", "number", "real"), "float64"),
+    **dict.fromkeys(("boolean",), "bool"),
+    **dict.fromkeys(("binary", "bytea"), "bytes"),
+    **dict.fromkeys(("numeric", "money"), "decimal(P,S)"),
+}
+"""What other products call these types."""
 _FORM = re.compile(r"([a-z0-9]+)(?:\(\s*([a-z0-9]+)\s*(?:,\s*([0-9]+)\s*)?\))?", re.ASCII)
 
 
@@ -102,7 +111,7 @@ def _word(written: str, where: str) -> Type:
             return Type(word, unit=first or "us")
         if word == "decimal" and first is not None and first.isdigit():
             return _decimal(int(first), int(second or 0), where)
-    near = get_close_matches(written, KNOWN, n=1)
+    near = [_ELSEWHERE[written.lower()]] if written.lower() in _ELSEWHERE else get_close_matches(written, KNOWN, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     raise ValueError(f"{where}{written!r} is no type{meant} (known: {', '.join(KNOWN)})")
 

@@ -1,7 +1,7 @@
 """What the newest records of a source, or one that is typed, would become. Reads only, writes nothing.
 
 Each record is told with its topic, tags, key and value, and what `becomes` of it: nothing where it is filtered, or is
-`rejected` for the reason given.
+`rejected` for the reason given. Outputs have a `value` of their own where transforms make one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
 
 def newest(opened: Opened, name: str, last: int) -> list[Json]:
     """Of the newest `last` records. Raises ConfigError where a source cannot be looked at without taking records, and
-    for a connector without rules, as the next one."""
+    for a connector without rules and transforms, as the next one."""
     connector = opened.ledger.connector(name)
     document, source = _document(connector), opened.resolved(connector).source
-    _require_rules(document)
+    _require_steps(document)
     records, path = _newest(source, last)
     return _became(document, records, path)
 
@@ -36,7 +36,7 @@ def newest(opened: Opened, name: str, last: int) -> list[Json]:
 def typed(opened: Opened, name: str, record: TypedRecord) -> list[Json]:
     """Of a record typed by hand."""
     document = _document(opened.ledger.connector(name))
-    _require_rules(document)
+    _require_steps(document)
     return _became(document, typed_batch(SYSTEMS[document.source.system].typed(record)))
 
 
@@ -44,9 +44,12 @@ def _document(connector: Connector) -> ConnectorDocument:
     return load_document(connector.document, f"connector {connector.name}")
 
 
-def _require_rules(document: ConnectorDocument) -> None:
-    if not document.rules:
-        raise ConfigError(f"{document.name} has no rules", next_step=f"Add one: waybill rules add {document.name} RULE")
+def _require_steps(document: ConnectorDocument) -> None:
+    if not (document.rules or document.reshapes):
+        raise ConfigError(
+            f"{document.name} has no rules and no transforms",
+            next_step=f"Add one: waybill rules add {document.name} RULE",
+        )
 
 
 def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
@@ -72,8 +75,10 @@ def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | No
     for one in rejected:
         told[one.offset]["rejected"] = one.message
     for rule, row in outputs:
-        becomes = {name: row[name] for name in ("to", "tags", "key")}
-        told[row["offset"]]["becomes"].append({"rule": rule, **becomes})
+        becomes = {"rule": rule} | {name: row[name] for name in ("to", "tags", "key")}
+        if row["value"] != told[row["offset"]]["value"]:
+            becomes["value"] = row["value"]
+        told[row["offset"]]["becomes"].append(becomes)
     return list(told.values())
 
 

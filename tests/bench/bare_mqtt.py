@@ -1,8 +1,9 @@
 """The bare loop that the MQTT source is measured against: paho as its documentation shows it, each message acknowledged
-by itself in the callback, and thrown away.
+by itself in the callback, and thrown away, or sent on to a topic before.
 
 `python -m tests.bench.bare_mqtt PORT CLIENT_ID FILTER subscribe|take`: `subscribe` leaves a session behind; `take`
-empties it, and prints how many messages came, and when the first and the last one did (monotonic seconds).
+empties it, and prints how many messages came, and when the first and the last one did (monotonic seconds). `... FILTER
+send NAME_SERVERS TOPIC` sends each message on, until it is killed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+
+from connect_core.rocketmq import Client as RocketMQClient
+from connect_core.rocketmq import ClientOptions, encode_batch
 
 _SILENCE_S = 1.0
 _FIRST_S = 30.0
@@ -50,16 +54,32 @@ class Taker:
         while not self.subscribed and time.monotonic() < until:
             self.client.loop(0.1)
 
+    def send(self, name_servers: str, topic: str) -> None:
+        """Without end. The topic has one queue."""
+        with RocketMQClient(ClientOptions(name_servers=tuple(name_servers.split(";")))) as rocketmq:
+            sender = rocketmq.sender(rocketmq.topics.write_queues(topic)[0])
+
+            def on_message(client: Client, data: Any, message: Any) -> None:
+                deadline = time.monotonic() + _FIRST_S
+                sender.submit(encode_batch([message.payload], [b""]), deadline=deadline)
+                sender.finish(deadline=deadline)
+                client.ack(message.mid, message.qos)
+
+            self.client.on_message = on_message
+            self.client.loop_forever()
+
     def take(self) -> None:
         until = time.monotonic() + _FIRST_S
         while time.monotonic() < (self.last + _SILENCE_S if self.took else until):
             self.client.loop(0.1)
 
 
-def main(port: str, client_id: str, topic_filter: str, what: str) -> None:
+def main(port: str, client_id: str, topic_filter: str, what: str, *target: str) -> None:
     taker = Taker(int(port), client_id)
     if what == "subscribe":
         taker.subscribe(topic_filter)
+    elif what == "send":
+        taker.send(*target)
     else:
         taker.take()
     taker.client.disconnect()

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from statistics import median
@@ -40,11 +40,34 @@ def mqtt(place: Place, messages: int, repeats: int) -> list[Row]:
 def mqtt_freshness(place: Place) -> list[Row]:
     rows, way = list[Row](), Way("window")
     with _mosquitto(place) as broker, devices(broker) as publishing:
+        bare, ends = BareWay("bare loop", broker=broker), partial(_bare_ends, broker, publishing)
+        rows += [under_a_trickle(place, "MQTT -> RocketMQ", ends, bare, rate, TRICKLE_S) for rate in (10, 1_000)]
         for what, target in {"MQTT -> RocketMQ": _topic, "MQTT -> file": _file}.items():
             ends = partial(_ends, broker, publishing, target)
             rows += [under_a_trickle(place, what, ends, way, rate, TRICKLE_S) for rate in (10, 1_000)]
             rows.append(after_silence(place, what, ends, way))
     return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareWay(Way):
+    """paho, and a send for each message."""
+
+    broker: Mosquitto
+
+    @contextmanager
+    def running(self, place: Place, name: str) -> Iterator[None]:
+        words = [sys.executable, "-m", "tests.bench.bare_mqtt", str(self.broker.port), f"{name}-0", f"{name}/#"]
+        with subprocess.Popen([*words, "send", place.name_servers, name]) as process:
+            yield
+            process.kill()
+
+
+def _bare_ends(broker: Mosquitto, publishing: Devices, place: Place, client: Client, **document: Any) -> Any:
+    name = f"bare-mqtt-{next(_numbers)}"
+    _, see = _topic(place, client, name)
+    _takers(broker, name, 1, "subscribe")
+    return name, _acknowledged(publishing, f"{name}/x"), see
 
 
 @contextmanager

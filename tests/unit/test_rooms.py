@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "ledger": {"planning"},
     "observe": set(),
     "systems": {"rocketmq"},
-    "config": {"systems", "stack", "pipeline"},
+    "config": {"systems", "stack", "pipeline", "rows"},
     "replication": {"systems", "config", "pipeline", "planning", "ledger", "observe"},
     "engine": {"replication", "stack"},
     "spark": {"rocketmq", "systems", "config"},

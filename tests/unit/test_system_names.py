@@ -24,6 +24,7 @@ MAY_NAME_SYSTEMS = {
     "config/named_fields.py": "the same kind of name",
     "config/examples.py": "the same kind of name",
     "pipeline/fields.py": "the same kind of name",
+    "pipeline/transforms/named.py": "the same kind of name",
     "systems/mqtt/sink_options.py": "the same kind of name",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
     "service/connectors.py": "`file` is a key of what is shown, and no system",

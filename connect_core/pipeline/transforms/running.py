@@ -45,10 +45,12 @@ REDACTED = "***"
 
 
 class TypedRows(NamedTuple):
-    """One row a record: a struct of its fields, never null itself, and the record (RECORD_SCHEMA) that it is of."""
+    """One row a record: a struct of its fields, never null itself, and the record (RECORD_SCHEMA) that it is of. `path`
+    is that of the file whose lines the records are."""
 
     struct: pa.StructArray
     records: pa.RecordBatch
+    path: str | None = None
 
 
 class Stepped(NamedTuple):
@@ -75,7 +77,7 @@ class _Work:
 
     def __init__(self, given: TypedRows) -> None:
         self.rows = pa.RecordBatch.from_struct_array(given.struct)
-        self.records = given.records
+        self.records, self.path = given.records, given.path
         self.places: NDArray[np.int64] = np.arange(len(given.struct), dtype=np.int64)
         self.alive: Flags = np.ones(len(given.struct), dtype=np.bool_)
         self.unfit: list[tuple[int, str]] = []
@@ -181,7 +183,7 @@ def _leaves(field: pa.Field, column: pa.Array, separator: str) -> list[Column]:
 
 def _set(step: SetFields, work: _Work) -> None:
     """Templates are filled from the rows before it."""
-    fields = RowFields(work.rows, work.records)
+    fields = RowFields(work.rows, work.records, work.path)
     for path, value in step.values:
         *above, name = path
         new = arrow_field(name, constant_type(value)), _column(value, fields)
@@ -203,7 +205,7 @@ def _column(value: Constant | Template, fields: RowFields) -> pa.Array:
 
 
 def _filter(step: FilterRows, work: _Work) -> None:
-    work.alive &= holding(step.condition, RowFields(work.rows, work.records))
+    work.alive &= holding(step.condition, RowFields(work.rows, work.records, work.path))
 
 
 _RUN: Mapping[type[RowStep], Callable[[Any, _Work], None]] = {

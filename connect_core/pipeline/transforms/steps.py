@@ -185,7 +185,10 @@ def step_of(given: object) -> RowStep:
         near = get_close_matches(str(name), _STEPS, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise ValueError(f"{name!r} is no step{meant} (there are: {', '.join(_STEPS)})")
-    return _STEPS[name](of)
+    try:
+        return _STEPS[name](of)
+    except ValueError as why:
+        raise ValueError(f"{name}: {why}") from None
 
 
 def _mapping(of: object, example: str) -> list[tuple[Path, Any]]:

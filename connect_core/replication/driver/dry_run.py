@@ -16,9 +16,11 @@ from connect_core.sdk.values import Json, Reject
 def outputs_of(
     pipeline: Json, records: pa.RecordBatch, path: str | None = None
 ) -> tuple[Iterator[tuple[str, dict[str, Any]]], Sequence[Reject]]:
-    """The rule and the row of each output, in order, and the records that are rejected. `pipeline` is one with rules,
-    `path` that of the file whose lines the records are."""
+    """The rule and the row of each output, in order, and the records that are rejected. Without rules a record that
+    passes is its own output, of the rule "". `path` is that of the file whose lines the records are."""
     passed, rejected = Pipeline(pipeline, path).passing(records)
+    if "rules" not in pipeline:
+        return (("", row) for row in passed.records.to_pylist()), rejected
     return _outputs(Rules(pipeline["rules"]), passed), rejected
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from connect_core import clock
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
-from connect_core.pipeline.rejecting import reject_row
+from connect_core.pipeline.rejecting import as_read, reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
 from connect_core.replication.worker.outside import unpinned
@@ -174,9 +174,8 @@ class WorkerRange:
         invalid = self._invalid_rows(shaped.kept)
         kept = _without(shaped.kept, invalid)
         outside = unpinned(self.sink, kept, self.item.range.pins.target)
-        rejects = sorted(
-            (*batch.rejects, *shaped.rejected, *invalid, *outside.rejected), key=lambda r: (r.offset, r.ordinal)
-        )
+        unfit = as_read((*invalid, *outside.rejected), batch.records)
+        rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
         end, failure = self._tolerated(rejects, batch.next_offset)
         wanted: tuple[str, ...] = ()
         if outside.end is not None and outside.end < end:

@@ -168,7 +168,7 @@ def test_a_filter_of_the_document_comes_first(waybill: Waybill, applied: Path) -
 
 def test_without_rules_there_is_nothing_to_try(waybill: Waybill, applied: Path) -> None:
     typed = waybill("rules", "try", "copy")
-    assert (typed.code, "copy has no rules" in typed.err) == (2, True)
+    assert (typed.code, "copy has no rules and no transforms" in typed.err) == (2, True)
 
 
 def test_what_an_mqtt_broker_has_cannot_be_looked_at_but_a_record_can_be_typed(waybill: Waybill, applied: Path) -> None:

@@ -130,7 +130,7 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("limits: {range_records: 0}"), "limits.range_records: line 11: input should be greater than"),
         (_with("limits: {range_bytes: 1 gig}"), "limits.range_bytes: line 11: '1 gig' is not a size"),
         (_with("limits: {range_bytes: true}"), "limits.range_bytes: line 11: True is not a size"),
-        (_with("transforms: [{drop: x}]"), "transforms: line 11: must be empty: this version passes records"),
+        (_with("transforms: [{drop: x}]"), "transforms.0: line 11: drop: needs a list, as [user.mail]"),
         (_with("errors: {tolerance: some}"), "errors.tolerance: line 11: 'some' is not none, all or the number"),
         (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),
         (_with("errors: {tolerance: true}"), "True is not none, all or the number"),

@@ -130,9 +130,9 @@ CSV = "parse: {format: csv, columns: [site, outer temp]}\n"
             f"'status' names a header, {HEADERLESS}; did you mean $.status? (they have:",
         ),
         (COMBINED, 'when: "colour = 1"', f"'colour' names a header, {HEADERLESS} (they have: $.client, $.ident,"),
-        (COMBINED, 'when: "$.staus = 500"', "'$.staus' names no field that parse makes; did you mean $.status?"),
-        (COMBINED, 'when: "$.status.x = 500"', "'$.status.x' names no field that parse makes; did you mean $.status?"),
-        (CSV, 'keys: "{$.temp}"', "'{$.temp}' names no field that parse makes (they have: $.site, $['outer temp'];"),
+        (COMBINED, 'when: "$.staus = 500"', "'$.staus' names no field of the payload; did you mean $.status?"),
+        (COMBINED, 'when: "$.status.x = 500"', "'$.status.x' names no field of the payload; did you mean $.status?"),
+        (CSV, 'keys: "{$.temp}"', "'{$.temp}' names no field of the payload (they have: $.site, $['outer temp'];"),
         ("parse: {format: grok, pattern: '%{INT:n} %{WORD:w}'}\n", 'when: "$.m = 1"', "(they have: $.n, $.w; payload"),
     ],
 )

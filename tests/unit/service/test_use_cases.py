@@ -106,7 +106,7 @@ def test_a_look_at_the_target_gives_bytes(opened: AtWork, folder: Path) -> None:
 
 
 def test_what_records_would_become(opened: AtWork) -> None:
-    with pytest.raises(ConfigError, match="copy has no rules"):
+    with pytest.raises(ConfigError, match="copy has no rules and no transforms"):
         trying.newest(opened, "copy", 1)
     rules.add(opened, "copy", "all", {"tags": "x"})
     becomes = [{"rule": "all", "to": None, "tags": "x", "key": None}]

@@ -123,7 +123,7 @@ def test_the_shape_behind_a_step(given: Any, expected: Any) -> None:
         ({"rename": {}}, "needs a mapping, as {user.nm: name}"),
         ({"cast": {"tags": "int64"}}, "tags: [text] cannot become int64: list cannot be cast"),
         ({"cast": {'"a.b"': "int64"}}, '"a.b": date cannot become int64: date can become date, text'),
-        ({"cast": {"id": "integer"}}, "id: 'integer' is no type (known: bool, "),
+        ({"cast": {"id": "integer"}}, "id: 'integer' is no type; did you mean int64? (known: bool, "),
         ({"mask": {"amount": "redact"}}, "redact is for text, and amount is decimal(12,2): drop the field"),
         ({"mask": {"amount": "hide"}}, "amount: 'hide' is not redact or hash"),
         ({"flatten": ""}, 'needs the text between the names, as "_"'),

@@ -1,4 +1,5 @@
-"""The example of docs/rules.md: each block of commands, run in a fresh folder, prints what the block behind it says."""
+"""The examples of docs/rules.md and docs/transforms.md: each block of commands, run in a fresh folder, prints what the
+block behind it says."""
 
 from __future__ import annotations
 
@@ -14,15 +15,17 @@ from tests.site import Site
 
 pytestmark = pytest.mark.server
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "rules.md"
-BLOCKS = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def test_the_page_is_what_happens(site: Site) -> None:
-    assert len(BLOCKS) == PAGE.read_text().count("```sh\n") == 6
+@pytest.mark.parametrize(("page", "blocks"), [("rules.md", 6), ("transforms.md", 1)])
+def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
+    text = (DOCS / page).read_text()
+    found = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
+    assert len(found) == text.count("```sh\n") == blocks
     environment = site.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    for commands, expected in BLOCKS:
+    for commands, expected in found:
         script = ["bash", "-euo", "pipefail", "-c", commands]
         done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

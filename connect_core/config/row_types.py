@@ -1,0 +1,36 @@
+"""The fields of records in a document: as `parse` makes them, and behind each of its transforms. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.written import Place
+from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.types import Type
+
+_HOW = "say what they are: parse: {format: json, fields: {id: int64}}, or a format that names them, such as csv"
+
+
+def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:
+    """Place and words of the first step that cannot be done with the fields that it would find."""
+    rows, needs = document.parse.rows(), "transforms" if document.transforms else "encode"
+    if rows is None:
+        if document.reshapes:
+            yield (needs,), f"needs records whose fields are known; {_HOW}"
+        return
+    for number, step in enumerate(document.transforms):
+        try:
+            rows = step_of(step).after(rows)
+        except ValueError as error:
+            yield ("transforms", number), f"{next(iter(step))}: {error}"
+            return
+
+
+def last_rows(document: ConnectorDocument) -> Type | None:
+    """The fields that rules may name: those behind the last transform. None where payloads say it; of a document whose
+    transforms are sound."""
+    rows = document.parse.rows()
+    for step in document.transforms:
+        rows = rows and step_of(step).after(rows)
+    return rows

@@ -1,0 +1,96 @@
+"""Records whose payloads become rows, go through the steps of a document, and are written as JSON. Pure.
+
+What `parse` says are the fields, `filter.when` and `transforms` are the steps, `encode` is what is delivered. A record
+that cannot be read, changed or written is rejected, with the payload that it came with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from connect_core.pipeline import formats
+from connect_core.pipeline.parsing import parser
+from connect_core.pipeline.rejecting import reject_row
+from connect_core.pipeline.transforms.running import TypedRows, run
+from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.json_reading import JsonReader, Read
+from connect_core.rows.json_writing import written
+from connect_core.rows.types import struct_of
+from connect_core.sdk.values import Json, Reject
+
+Unfit = Iterable[tuple[int, str]]
+
+
+class Reshaping:
+    """Of a document that has rows (`digest.has_rows`)."""
+
+    def __init__(self, document: Json, path: str | None) -> None:
+        self._path = path
+        self._parse: Json = document["parse"]
+        when = document.get("filter", {}).get("when")
+        transforms = document.get("transforms", [])
+        self._steps = [step_of(one) for one in ([{"filter": when}] if when else []) + transforms]
+        self._encodes = bool(transforms or document.get("encode"))
+        fields = self._parse.get("fields")
+        self._json = fields and JsonReader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
+
+    def reshaped(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
+        """The records that pass, with their new payloads, and those that are rejected, by offset."""
+        read = self._read(records.column("value"))
+        words = f"Not of format {self._parse['format']}"
+        rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
+        places = _others(len(records), [row for row, _ in read.unfit])
+        stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path))
+        rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
+        places = places[stepped.places]
+        values = None
+        if self._encodes:
+            encoded = written(stepped.rows.struct)
+            rejected += _rejects(records, "encode", "NotEncoded", _at(places, encoded.unfit))
+            places = places[_others(len(places), [row for row, _ in encoded.unfit])]
+            values = encoded.values
+        kept = _taken(records, places)
+        if values is not None:
+            kept = kept.set_column(kept.schema.get_field_index("value"), kept.schema.field("value"), values)
+        return kept, tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
+
+    def _read(self, values: pa.Array) -> Read:
+        if self._json is not None:
+            return self._json.read(values)
+        parsed = parser(self._parse)(values)
+        return Read(_texts([one for one in parsed.payloads if one is not None], self._names), parsed.reasons)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """Of fields that are texts."""
+        pattern, columns = self._parse.get("pattern", ""), self._parse.get("columns", ())
+        return formats.known_fields(self._parse["format"], pattern, columns) or ()
+
+
+def _texts(payloads: Sequence[Mapping[str, str]], names: Sequence[str]) -> pa.StructArray:
+    columns = [pa.array([one.get(name) for one in payloads], pa.string()) for name in names]
+    return pa.StructArray.from_arrays(columns, list(names))
+
+
+def _rejects(records: pa.RecordBatch, stage: str, kind: str, unfit: Unfit) -> list[Reject]:
+    return [reject_row(records, row, stage, kind, why) for row, why in unfit]
+
+
+def _at(places: NDArray[np.int64], unfit: Unfit) -> Unfit:
+    """Of rows that are at these places among what was given."""
+    return ((int(places[row]), why) for row, why in unfit)
+
+
+def _others(rows: int, gone: Sequence[int]) -> NDArray[np.int64]:
+    stays = np.ones(rows, dtype=np.bool_)
+    stays[list(gone)] = False
+    return np.flatnonzero(stays)
+
+
+def _taken(records: pa.RecordBatch, places: NDArray[np.int64]) -> pa.RecordBatch:
+    return records if len(places) == len(records) else records.take(pa.array(places))

@@ -1,0 +1,137 @@
+"""Payloads that become rows, are changed, and become JSON again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.pipeline.digest import pipeline_digest
+from connect_core.pipeline.rejecting import as_read, reject_row
+from connect_core.pipeline.shaping import Pipeline, Shaped
+from connect_core.sdk.testing.driving import records
+
+FIELDS = {"id": "int64", "price": "decimal(6,2)", "who": {"name": "text"}}
+PARSE = {"format": "json", "fields": FIELDS}
+GOOD = b'{"id": 1, "price": 2.50, "who": {"name": "Z\xc3\xb6e"}}'
+
+
+def shaped(document: dict[str, Any], *bodies: bytes, path: str | None = None) -> Shaped:
+    return Pipeline(document, path).shape(records(list(bodies)))
+
+
+def bodies(made: Shaped) -> list[bytes]:
+    found: list[bytes] = made.kept.column("value").to_pylist()
+    return found
+
+
+def test_fields_alone_check_a_record_and_leave_it_as_it_came() -> None:
+    made = shaped({"parse": PARSE}, GOOD, b'{"id": "1"}', b'{"id": 1, "color": "red"}', b"no JSON", GOOD)
+    assert bodies(made) == [GOOD, GOOD]
+    assert [(one.offset, one.stage, one.kind) for one in made.rejected] == [
+        (offset, "parse", "NotParsed") for offset in (1, 2, 3)
+    ]
+    assert made.rejected[0].original == b'{"id": "1"}'
+    assert made.filtered == ()
+
+
+def test_steps_change_what_is_delivered() -> None:
+    steps = [{"filter": "$.price > 2"}, {"flatten": "_"}, {"rename": {"who_name": "name"}}, {"cast": {"id": "text"}}]
+    made = shaped({"parse": PARSE, "transforms": steps}, GOOD, b'{"id":2,"price":1}', b'{"id":3,"price":9}')
+    assert bodies(made) == ['{"id":"1","price":2.50,"name":"Zöe"}'.encode(), b'{"id":"3","price":9.00,"name":null}']
+    assert made.filtered == (1,)
+    assert made.rows == 3
+
+
+def test_rules_name_what_the_last_step_made() -> None:
+    rules = [{"name": "all", "keys": "{$.name}"}, {"name": "dear", "when": "$.price >= 5", "to": "dear"}]
+    document = {"parse": PARSE, "transforms": [{"flatten": "."}, {"rename": {'"who.name"': "name"}}], "rules": rules}
+    made = shaped(document, GOOD, b'{"id":3,"price":9,"who":{"name":"Ann"}}')
+    assert made.kept.column("key").to_pylist() == ["Zöe", "Ann", None]
+    assert made.kept.column("to").to_pylist() == [None, None, "dear"]
+    assert made.kept.column("ordinal").to_pylist() == [0, 0, 1]
+
+
+def test_a_value_that_a_step_cannot_take_rejects_its_record_alone() -> None:
+    document = {"parse": {"format": "csv", "columns": ["site", "temp"]}, "transforms": [{"cast": {"temp": "int32"}}]}
+    made = shaped(document, b"north,12", b"south,warm", b"east", b"west,-3")
+    assert bodies(made) == [b'{"site":"north","temp":12}', b'{"site":"west","temp":-3}']
+    assert [(one.offset, one.stage) for one in made.rejected] == [(1, "transform"), (2, "parse")]
+    assert "temp" in made.rejected[0].message
+    assert "warm" not in made.rejected[0].message
+    assert made.rejected[0].original == b"south,warm"
+
+
+def test_what_json_cannot_have_is_rejected() -> None:
+    document = {
+        "parse": {"format": "csv", "columns": ["n"]},
+        "transforms": [{"cast": {"n": "float64"}}, {"set": {"m": 1}}],
+    }
+    made = shaped(document, b"1.5", b"nan", b"inf")
+    assert bodies(made) == [b'{"n":1.5,"m":1}']
+    assert {one.offset for one in made.rejected} == {1, 2}
+
+
+def test_encode_writes_without_any_step() -> None:
+    document = {"parse": {"format": "csv", "columns": ["a", "b"]}, "encode": {"format": "json"}}
+    assert bodies(shaped(document, b'1,"x ""y"""', b"2,")) == [b'{"a":"1","b":"x \\"y\\""}', b'{"a":"2","b":null}']
+
+
+def test_filter_when_is_the_first_step() -> None:
+    document = {"filter": {"when": "$.id = 1 AND payload:text CONTAINS 'price'"}, "parse": PARSE}
+    made = shaped(document, GOOD, b'{"id": 2, "price": 1}', b'{"id": 1}')
+    assert (bodies(made), made.filtered) == ([GOOD], (1, 2))
+
+
+def test_a_template_names_the_file_of_a_line() -> None:
+    document = {"parse": PARSE, "transforms": [{"keep": ["id"]}, {"set": {"from": "{file:name}"}}]}
+    assert bodies(shaped(document, GOOD, path="/logs/a.log")) == [b'{"id":1,"from":"a.log"}']
+
+
+def test_the_order_of_fields_and_steps_is_a_part_of_the_pipeline() -> None:
+    def digest(fields: dict[str, str], *steps: dict[str, Any]) -> str:
+        return pipeline_digest({"transforms": list(steps), "parse": {"format": "json", "fields": fields}})
+
+    digests = {
+        digest({"a": "text", "b": "text"}),
+        digest({"b": "text", "a": "text"}),
+        digest({"a": "text", "b": "text"}, {"drop": ["a"]}),
+        digest({"a": "text", "b": "text"}, {"keep": ["b"]}),
+    }
+    assert len(digests) == 4
+    plain = {"transforms": [], "filter": {"tags": ["a"], "headers": {"x": "y"}}}
+    assert pipeline_digest(plain) == pipeline_digest(dict(reversed(plain.items())))
+
+
+def test_what_a_target_cannot_take_keeps_the_payload_that_it_came_with() -> None:
+    given = records([b"a", b"b", b"c"])
+    changed = given.slice(1).set_column(0, given.schema.field(0), given.column(0).slice(1))
+    value = changed.schema.get_field_index("value")
+    changed = changed.set_column(value, changed.schema.field("value"), pa.array([b"B", b"C"], pa.binary()))
+    [reject] = as_read([reject_row(changed, 1, "encode", "TooLarge", "too large")], given)
+    assert (reject.offset, reject.original) == (2, b"c")
+
+
+ANY = st.lists(
+    st.binary(max_size=40)
+    | st.dictionaries(st.sampled_from(["id", "price"]), st.integers()).map(lambda value: json.dumps(value).encode()),
+    max_size=8,
+)
+
+
+@given(ANY)
+def test_any_bytes_are_delivered_filtered_or_rejected_each_once(given_bodies: list[bytes]) -> None:
+    steps = [{"filter": "$.id > 0"}, {"cast": {"id": "int8"}}, {"drop": ["price"]}]
+    made = shaped({"parse": PARSE, "transforms": steps}, *given_bodies)
+    offsets = [*made.kept.column("offset").to_pylist(), *made.filtered, *(one.offset for one in made.rejected)]
+    assert sorted(offsets) == list(range(len(given_bodies)))
+    assert [one.original for one in made.rejected] == [given_bodies[one.offset] for one in made.rejected]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_small_batches(count: int) -> None:
+    assert len(shaped({"parse": PARSE, "transforms": [{"drop": ["id"]}]}, *[GOOD] * count).kept) == count
