@@ -25,6 +25,7 @@ NAVIGATION = {
             "docs/backfill",
             "docs/fail-over",
             "docs/scale-out",
+            "docs/kubernetes",
             "docs/upgrade",
             "SECURITY",
         ],
