@@ -2,7 +2,7 @@
 read-only root.
 
 What a cluster would do is done with namespaces of Linux: each `emptyDir` is a new folder, mounted where the template
-says and removed with the pod; `/opt` is what conf/kubernetes/Dockerfile puts there. All pods are on one node: one boot,
+says and removed with the pod; `/opt` and the user are those of the image. All pods are on one node: one boot,
 one network, one path of the home. Needs root.
 """
 
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -30,6 +30,8 @@ user=$1 group=$2 checkout=$3 volumes=$4
 shift 4
 mount -t tmpfs image /opt
 mkdir -p /opt/waybill/conf /opt/airflow/dags
+{ cat /etc/passwd; echo "airflow:x:$user:$group::/home/airflow:/bin/bash"; } > /opt/passwd
+mount --bind /opt/passwd /etc/passwd
 cp "$checkout/dags/replication.py" /opt/airflow/dags/
 while read -r folder path; do
     mkdir -p "$path"
@@ -92,16 +94,18 @@ class Pod:
 
     def terminate(self) -> None:
         """As the kubelet stops it: SIGTERM to its first process."""
-        os.kill(self._first(), signal.SIGTERM)
+        os.kill(first_of(self.process.pid), signal.SIGTERM)
 
     def lose(self) -> None:
         """All its processes end at once, and its volumes go."""
-        os.kill(self._first(), signal.SIGKILL)
+        os.kill(first_of(self.process.pid), signal.SIGKILL)
         self.process.communicate(timeout=30)
         shutil.rmtree(self.folder)
 
-    def _first(self) -> int:
-        return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()[0])
+
+def first_of(unshare: int) -> int:
+    """The first process of the pod that this process has made."""
+    return int(Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()[0])
 
 
 def volumes(folder: Path, mounts: Mapping[str, str], config_maps: Secrets) -> dict[str, Path]:
@@ -123,7 +127,13 @@ def volumes(folder: Path, mounts: Mapping[str, str], config_maps: Secrets) -> di
 
 
 def start(
-    folder: Path, words: list[str], secrets: Secrets, config_maps: Secrets, extra: Mapping[str, str], fault: str = ""
+    folder: Path,
+    words: list[str],
+    secrets: Secrets,
+    config_maps: Secrets,
+    extra: Mapping[str, str],
+    fault: str = "",
+    output: int | IO[str] = subprocess.PIPE,
 ) -> Pod:
     """A pod that runs `python WORDS`. `extra` is of tests alone; `fault` names a step at which it stands still."""
     spec = template()["spec"]
@@ -147,7 +157,7 @@ def start(
         command,
         env={**of_the_image, **environment, **extra},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
     )
