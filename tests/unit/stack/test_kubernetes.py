@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "conf" / "kubernetes"
 CHART = os.environ.get("AIRFLOW_CHART", "")
 
-# Looked up in values.schema.json of the chart 1.22, which takes any key below `workers.kubernetes` and many others.
+# Looked up in values.schema.json of the chart, shortly before its 1.22. It takes any key below `workers.kubernetes`,
+# and at many other places.
 KNOWN = {
     "executor",
     "airflowVersion",
@@ -206,6 +207,21 @@ def test_the_folders_are_where_the_code_looks() -> None:
 
 def test_every_value_is_one_that_the_chart_knows() -> None:
     assert {path for path in paths(values()) if not path.startswith("config.")} == KNOWN
+
+
+def test_the_page_creates_what_the_values_name() -> None:
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    created = {
+        name: set(re.findall(r"--from-literal=([\w-]+)=", rest))
+        for name, rest in re.findall(r"kubectl create secret generic (\S+) (.*)", page)
+    }
+    given = values()
+    assert [one for one in given["secret"] if one["secretKey"] not in created[one["secretName"]]] == []
+    assert created[given["data"]["metadataSecretName"]] == {"connection"}
+    assert created[given["fernetKeySecretName"]] == {"fernet-key", "api-secret-key", "jwt-secret"}
+    assert {one["secretRef"]["name"] for one in container()["envFrom"]} < created.keys()
+    maps = {volume["configMap"]["name"] for volume in template()["spec"]["volumes"] if "configMap" in volume}
+    assert maps == set(re.findall(r"kubectl create configmap (\S+) ", page))
 
 
 def test_the_image_is_what_the_checkout_pins() -> None:
