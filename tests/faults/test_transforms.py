@@ -20,7 +20,8 @@ from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
-FIELDS = {"n": "int64", "heat": "int32", "price": "decimal(9,2)", "who": {"name": "text", "card": "text"}}
+FIELDS = {"heat": "int32", "n": "int64", "price": "decimal(9,2)", "who": {"card": "text", "name": "text"}}
+"""Sorted, as the document is written."""
 TRANSFORMS: list[dict[str, Any]] = [
     {"filter": "$.heat <> 3"},
     {"cast": {"n": "text"}},
@@ -46,7 +47,7 @@ def delivered(number: int, *, origin: str = "kiln") -> bytes:
     """Written by hand."""
     price = number % 9_000
     return (
-        f'{{"n":"{number}","price":{price // 100}.{price % 100:02},"customer":"Zoë {number}","who_card":"***",'
+        f'{{"n":"{number}","price":{price // 100}.{price % 100:02},"who_card":"***","customer":"Zoë {number}",'
         f'"origin":"{origin}-{number}"}}'
     ).encode()
 
