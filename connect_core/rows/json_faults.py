@@ -6,6 +6,7 @@ Arrow's reader is the judge of what fits. This says why not, record by record, f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from math import isinf
@@ -38,6 +39,12 @@ _TEXTS = ("text", "bytes", "date", "time", "timestamp", "datetime")
 _DIGITS = 100
 """Longer decimals are left to the judge."""
 _EXACT = Context(prec=_DIGITS, traps=[InvalidOperation])
+
+
+_NO_NUMBERS = ("Inf", "NaN")
+"""Arrow's reader passes over them in fields that are dropped, and in more spellings than the parser here."""
+_ODD = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}")
+"""Half of a surrogate pair, or a number beyond all floats, wherever in a record. Both may also be as they should."""
 
 
 class RecordFault(NamedTuple):
@@ -76,11 +83,18 @@ class Faults:
         try:
             value = self._decode(text)
         except json.JSONDecodeError as error:
-            return RecordFault(f"not JSON, from character {error.pos + 1} on", sure=False)
+            odd = any(word in text for word in _NO_NUMBERS)
+            return RecordFault(f"not JSON, from character {error.pos + 1} on", sure=not odd)
         except RecursionError:
             return RecordFault("too many lists and objects in each other", sure=False)
         reason = self._fault(value, self._rows, "")
-        return RecordFault(reason, sure=True) if reason else None
+        if reason:
+            return RecordFault(reason, sure=True)
+        return (
+            RecordFault("a number beyond float64, or half of a surrogate pair", sure=False)
+            if _ODD.search(text)
+            else None
+        )
 
     def _fault(self, value: Any, one: Type, place: str) -> str | None:
         if value is None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from connect_core.rows.json_columns import TypedColumns, failing, wire_type
+from connect_core.rows.json_columns import TypedColumns, wire_type
 from connect_core.rows.json_faults import MISFIT, Faults
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type
@@ -27,6 +27,9 @@ FEW = 64
 
 _SPACE = " \t\r\n"
 _REFUSED = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
+
+
+_ANYTHING = pj.ParseOptions(explicit_schema=pa.schema([]), unexpected_field_behavior="ignore")
 
 
 class Read(NamedTuple):
@@ -72,8 +75,10 @@ class JsonReader:
             rows = rows.filter(pa.array(fit))
         return Read(rows, sorted(unfit.items()))
 
-    def _parts(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> Iterator[_Part]:
-        """What Arrow refuses goes to `unfit`."""
+    def _parts(
+        self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str], *, examined: bool = False
+    ) -> Iterator[_Part]:
+        """What Arrow refuses goes to `unfit`. `examined`: these are few, and seem to fit."""
         if not len(texts):
             return
         if len(texts) == 1 or texts.nbytes <= PART:
@@ -82,47 +87,49 @@ class JsonReader:
                 return
             except _REFUSED:
                 pass
-        if len(texts) <= FEW:
-            yield from self._examined(texts, places, unfit)
-            return
-        middle = len(texts) // 2
-        yield from self._parts(texts.slice(0, middle), places[:middle], unfit)
-        yield from self._parts(texts.slice(middle), places[middle:], unfit)
+        if examined and len(texts) == 1:
+            unfit[int(places[0])] = MISFIT
+        elif examined or len(texts) > FEW:
+            middle = len(texts) // 2
+            yield from self._parts(texts.slice(0, middle), places[:middle], unfit, examined=examined)
+            yield from self._parts(texts.slice(middle), places[middle:], unfit, examined=examined)
+        else:
+            seeming = self._seeming(texts, places, unfit)
+            yield from self._parts(texts.take(pa.array(seeming)), places[seeming], unfit, examined=True)
 
-    def _examined(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> Iterator[_Part]:
+    def _seeming(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> NDArray[np.int64]:
+        """Which of the texts seem to fit, one examined after the other."""
         seeming = []
         for row, text in enumerate(texts.to_pylist()):
             fault = self._faults.of(text)
-            if fault is None:
-                seeming.append(row)
-            elif fault.sure or not self._fits(texts.slice(row, 1)):
+            if fault is not None and (fault.sure or not _is_object(text)):
                 unfit[int(places[row])] = fault.reason
             else:
                 seeming.append(row)
-        texts, places = texts.take(pa.array(seeming, pa.int64())), places[seeming]
-        refused = list(failing(lambda low, high: not self._fits(texts.slice(low, high - low)), 0, len(texts)))
-        unfit |= dict.fromkeys(places[refused].tolist(), MISFIT)
-        fit = np.delete(np.arange(len(texts)), refused)
-        if len(fit):
-            yield _Part(self._table(texts.take(pa.array(fit))), places[fit])
-
-    def _fits(self, texts: pa.Array) -> bool:
-        try:
-            self._table(texts)
-        except _REFUSED:
-            return False
-        return True
+        return np.array(seeming, np.int64)
 
     def _table(self, texts: pa.Array) -> pa.Table:
         """Raises where one of them does not fit. Each is an object on its own: a text that begins with `{`, after
         another one that ended with `}`, begins outside of any other object, and one line cannot end in a text.
         """
         lines = pc.binary_join_element_wise(texts, "", "\n").buffers()[2]
-        options = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
-        table = pj.read_json(pa.BufferReader(lines), read_options=options, parse_options=self._options)
+        table = _table(lines, self._options)
         if table.num_rows != len(texts):
             raise pa.ArrowInvalid("more than one object in a record")
         return table
+
+
+def _table(lines: pa.Buffer, options: pj.ParseOptions) -> pa.Table:
+    one_block = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
+    return pj.read_json(pa.BufferReader(lines), read_options=one_block, parse_options=options)
+
+
+def _is_object(text: str) -> bool:
+    """For Arrow, with whatever in it."""
+    try:
+        return bool(_table(pa.py_buffer(text.encode()), _ANYTHING).num_rows == 1)
+    except _REFUSED:
+        return False
 
 
 def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, str]]:
@@ -140,13 +147,17 @@ def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, s
         places, texts = places[utf8], values.filter(pa.array(utf8)).cast(pa.string())
     if not len(texts):
         return texts, places, unfit
-    trimmed = pc.ascii_trim(texts, _SPACE)
-    whole = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
+    whole = _braced(texts)
     if not pc.all(whole).as_py():
+        whole = _braced(pc.ascii_trim(texts, _SPACE))
         one = whole.to_numpy(zero_copy_only=False)
         unfit |= dict.fromkeys(places[~one].tolist(), "not one JSON object")
         places, texts = places[one], texts.filter(whole)
     return texts, places, unfit
+
+
+def _braced(texts: pa.Array) -> pa.Array:
+    return pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
 
 
 def _is_utf8(value: bytes) -> bool:

@@ -14,10 +14,12 @@ from connect_core.rows.json_faults import inner
 from connect_core.rows.schema import FORM
 
 _NOT_FINITE = "JSON has neither NaN nor infinity"
-_NO_YEAR = "a year before 0 or after 9999"
-_DAYS = (-719528, (date(9999, 12, 31) - date(1970, 1, 1)).days + 1)
-"""From 0000-01-01 since 1970, and behind 9999-12-31."""
-_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+_FAR = "too early or too late for a JSON text"
+_FIRST, _LAST = -719_528, (date(9999, 12, 31) - date(1970, 1, 1)).days
+"""Days since 1970: texts have the years 0 to 9999."""
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+_FIRST_NS = -9_223_372_036 * 10**9
+"""Arrow reads no moment in the second before, of which only a part fits 64 bits of nanoseconds."""
 
 
 def unwritable(rows: pa.StructArray) -> dict[int, str]:
@@ -39,7 +41,7 @@ def _of(column: pa.Array, field: pa.Field, place: str) -> Iterator[tuple[int, st
     elif pa.types.is_floating(kind):
         yield from ((row, f"{place}: {_NOT_FINITE}") for row in _where(pc.invert(pc.is_finite(column))))
     elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and not (field.metadata or {}).get(FORM)):
-        yield from ((row, f"{place}: {_NO_YEAR}") for row in _where(_far(column)))
+        yield from ((row, f"{place}: {_FAR}") for row in _where(_far(column)))
 
 
 def _of_items(column: pa.Array, place: str) -> Iterator[tuple[int, str]]:
@@ -56,13 +58,15 @@ def _of_items(column: pa.Array, place: str) -> Iterator[tuple[int, str]]:
 def _far(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_date(kind):
-        numbers, times = column.view(pa.int32()), 1
-    elif kind.unit == "ns":  # it reaches from 1677 to 2262
-        return pa.nulls(len(column), pa.bool_())
-    else:
-        numbers, times = column.view(pa.int64()), _A_DAY[kind.unit]
-    low, high = (pa.scalar(days * times, numbers.type) for days in _DAYS)
-    return pc.or_(pc.less(numbers, low), pc.greater_equal(numbers, high))
+        return _outside(column.view(pa.int32()), _FIRST, _LAST)
+    if kind.unit == "ns":  # it ends in 2262
+        return _outside(column.view(pa.int64()), _FIRST_NS, (1 << 63) - 1)
+    a_day = _PER_DAY[kind.unit]
+    return _outside(column.view(pa.int64()), _FIRST * a_day, (_LAST + 1) * a_day - 1)
+
+
+def _outside(numbers: pa.Array, low: int, high: int) -> pa.Array:
+    return pc.or_(pc.less(numbers, pa.scalar(low, numbers.type)), pc.greater(numbers, pa.scalar(high, numbers.type)))
 
 
 def _where(true: pa.Array) -> list[int]:

@@ -64,8 +64,10 @@ def _values(one: Type) -> st.SearchStrategy[Any]:
 def _moments(kind: str, unit: str) -> st.SearchStrategy[int]:
     if kind == "time":
         return st.integers(0, _DAY * _PER_SECOND[unit] - 1)
-    if kind == "epoch" or unit == "ns":
+    if kind == "epoch":
         return _integers(64)
+    if unit == "ns":
+        return st.integers(-9_223_372_036 * 10**9, 2**63 - 1)
     return st.integers(_BEGIN * _PER_SECOND[unit], _END * _PER_SECOND[unit] - 1)
 
 
