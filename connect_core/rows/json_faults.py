@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from math import isinf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from connect_core.rows.types import Type
 
@@ -41,16 +41,15 @@ _DIGITS = 100
 _EXACT = Context(prec=_DIGITS, traps=[InvalidOperation])
 
 
-_NO_NUMBERS = ("Inf", "NaN")
-"""Arrow's reader passes over them in fields that are dropped, and in more spellings than the parser here."""
-_ODD = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}")
-"""Half of a surrogate pair, or a number beyond all floats, wherever in a record. Both may also be as they should."""
+_NO_NUMBERS = ("Inf", "-Inf", "-NaN")
+"""Arrow's reader passes over them in fields that are dropped; the parser here knows other spellings only."""
+_SURROGATE = re.compile(r"\\u[dD]")
+_EXPONENT = 308
+"""Of float64. Arrow's reader refuses a record with a larger one, wherever it is."""
 
 
-class RecordFault(NamedTuple):
-    reason: str
-    sure: bool
-    """Else the reader has to say whether there is one: it knows numbers and depths that the parser here does not."""
+class _TooBig(ValueError):
+    """A number of the record has a larger exponent."""
 
 
 class _Number(str):
@@ -74,27 +73,23 @@ class Faults:
         self._rows = rows
         self._unknown = unknown
         # An object is a tuple of pairs: it may have a name twice.
-        self._decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, object_pairs_hook=tuple).decode
+        self._decode = json.JSONDecoder(parse_int=_Number, parse_float=_number, object_pairs_hook=tuple).decode
 
-    def of(self, text: str) -> RecordFault | None:
-        """The first one of a record; None where there seems to be none."""
+    def of(self, text: str) -> str | None:
+        """The first one of a record. None where it seems to fit, or only the reader knows."""
         if len(text) > EXPLAINED:
-            return RecordFault(MISFIT, sure=False)
+            return None
         try:
             value = self._decode(text)
+            return self._fault(value, self._rows, "") or _half(value, text)
         except json.JSONDecodeError as error:
-            odd = any(word in text for word in _NO_NUMBERS)
-            return RecordFault(f"not JSON, from character {error.pos + 1} on", sure=not odd)
+            if text.startswith(_NO_NUMBERS, error.pos):
+                return None
+            return f"not JSON, from character {error.pos + 1} on"
+        except _TooBig:
+            return "a number beyond float64"
         except RecursionError:
-            return RecordFault("too many lists and objects in each other", sure=False)
-        reason = self._fault(value, self._rows, "")
-        if reason:
-            return RecordFault(reason, sure=True)
-        return (
-            RecordFault("a number beyond float64, or half of a surrogate pair", sure=False)
-            if _ODD.search(text)
-            else None
-        )
+            return None
 
     def _fault(self, value: Any, one: Type, place: str) -> str | None:
         if value is None:
@@ -119,6 +114,26 @@ class Faults:
             if fault := self._fault(value, declared[name], inner(place, name)):
                 return fault
         return None
+
+
+def _number(text: str) -> _Number:
+    mantissa, _, exponent = text.lower().partition("e")
+    digits = exponent.lstrip("+0")  # empty, or still with its minus
+    behind = len(mantissa.partition(".")[2])
+    if digits.isdigit() and (len(digits) > 9 or int(digits) > _EXPONENT + behind):
+        raise _TooBig
+    return _Number(text)
+
+
+def _half(value: Any, text: str) -> str | None:
+    """Half of a surrogate pair is no text, also in a field that is dropped."""
+    if not _SURROGATE.search(text):
+        return None
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "not JSON: half of a surrogate pair"
+    return None
 
 
 def _first(faults: Iterable[str | None]) -> str | None:

@@ -29,9 +29,6 @@ _SPACE = " \t\r\n"
 _REFUSED = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
 
 
-_ANYTHING = pj.ParseOptions(explicit_schema=pa.schema([]), unexpected_field_behavior="ignore")
-
-
 class Read(NamedTuple):
     rows: pa.StructArray
     """Of the values that fit, in order; no row is missing."""
@@ -101,9 +98,8 @@ class JsonReader:
         """Which of the texts seem to fit, one examined after the other."""
         seeming = []
         for row, text in enumerate(texts.to_pylist()):
-            fault = self._faults.of(text)
-            if fault is not None and (fault.sure or not _is_object(text)):
-                unfit[int(places[row])] = fault.reason
+            if reason := self._faults.of(text):
+                unfit[int(places[row])] = reason
             else:
                 seeming.append(row)
         return np.array(seeming, np.int64)
@@ -113,23 +109,11 @@ class JsonReader:
         another one that ended with `}`, begins outside of any other object, and one line cannot end in a text.
         """
         lines = pc.binary_join_element_wise(texts, "", "\n").buffers()[2]
-        table = _table(lines, self._options)
+        one_block = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
+        table = pj.read_json(pa.BufferReader(lines), read_options=one_block, parse_options=self._options)
         if table.num_rows != len(texts):
             raise pa.ArrowInvalid("more than one object in a record")
         return table
-
-
-def _table(lines: pa.Buffer, options: pj.ParseOptions) -> pa.Table:
-    one_block = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
-    return pj.read_json(pa.BufferReader(lines), read_options=one_block, parse_options=options)
-
-
-def _is_object(text: str) -> bool:
-    """For Arrow, with whatever in it."""
-    try:
-        return bool(_table(pa.py_buffer(text.encode()), _ANYTHING).num_rows == 1)
-    except _REFUSED:
-        return False
 
 
 def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, str]]:
