@@ -1,8 +1,7 @@
 """Columns cast to another type, exactly. Pure. `casts` says which types these are.
 
 What does not fit becomes null here, which `running` takes for unfit. Nearly all of it is found by comparing whole
-columns. Only a text with the form of a date that is none (30 February) makes Arrow refuse the column; halves of it are
-tried then.
+columns. Only 29 February of other years than leap years makes Arrow refuse a column; halves of it are tried then.
 """
 
 from __future__ import annotations
@@ -30,12 +29,17 @@ _WIDE, _WIDE_WHOLE = pa.decimal256(76, 38), pa.decimal256(76, 0)
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 """The years 0 to 9999: JSON has no text for others."""
 _DAY_S = 86_400
+_INT64 = (1 << 63) - 1
 
 _WHOLE = r"\A(?:0|-?[1-9][0-9]{0,19})\z"
 _NUMBER = r"\A-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\z"
-_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
-_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
-_ZONE = r"Z|[+-][0-9]{2}:[0-9]{2}"
+_DAY = (
+    r"[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|[12][0-9]))"
+)
+_HOUR = "(?:[01][0-9]|2[0-3])"
+_CLOCK = f"{_HOUR}:[0-5][0-9]:[0-5][0-9]"
+_ZONE = f"Z|[+-]{_HOUR}:[0-5][0-9]"
 
 
 def cast(column: pa.Array, given: str, wanted: Type) -> pa.Array:
@@ -203,7 +207,7 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _text_to_date(column: pa.Array, wanted: Type) -> pa.Array:
-    return _readable_days(_tried(_of_form(column, _DATE), pa.date32()))
+    return _readable_days(_tried(_of_form(column, rf"\A{_DAY}\z"), pa.date32()))
 
 
 def _text_to_time(column: pa.Array, wanted: Type) -> pa.Array:
@@ -219,16 +223,17 @@ def _ticks(column: pa.Array, zone: str, unit: str) -> pa.Array:
     """Since 1970, in the unit. `zone` is the form of what comes last."""
     digits = _DIGITS[unit]
     fraction = rf"(?:\.(?P<fraction>[0-9]{{1,{digits}}})0*)?" if digits else r"(?:\.(?P<fraction>)0+)?"
-    pattern = rf"\A(?P<second>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}){fraction}(?P<zone>{zone})\z"
+    pattern = rf"\A(?P<second>{_DAY}[T ]{_CLOCK}){fraction}(?P<zone>{zone})\z"
     found = pc.extract_regex(column, pattern)
     second = pc.binary_join_element_wise(pc.struct_field(found, "second"), pc.struct_field(found, "zone"), "")
     whole = _tried(second, pa.timestamp("s", "UTC" if zone else None)).cast(pa.int64())
     whole = _within(whole, _FIRST_DAY * _DAY_S, _LAST_DAY * _DAY_S + _DAY_S - 1)
     if not digits:
         return whole
-    most = ((1 << 63) - 1) // 10**digits
     parts = pc.utf8_rpad(pc.struct_field(found, "fraction"), digits, padding="0").cast(pa.int64())
-    return pc.add(pc.multiply(_within(whole, -most, most - 1), 10**digits), parts)
+    most = _INT64 // 10**digits
+    made = pc.add(pc.multiply(_within(whole, -most - 1, most), 10**digits), parts)
+    return _where(pc.equal(pc.less(made, 0), pc.less(whole, 0)), made)  # else there were too many bits
 
 
 # ----------------------------------------------------------------------------------------------------- days and moments

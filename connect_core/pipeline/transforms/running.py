@@ -81,6 +81,14 @@ class _Work:
         self.places: NDArray[np.int64] = np.arange(len(given.struct), dtype=np.int64)
         self.alive: Flags = np.ones(len(given.struct), dtype=np.bool_)
         self.unfit: list[tuple[int, str]] = []
+        self._fields: RowFields | None = None
+
+    @property
+    def fields(self) -> RowFields:
+        """Of these rows: several steps that change nothing have them in common."""
+        if self._fields is None or self._fields.rows is not self.rows:
+            self._fields = RowFields(self.rows, self.records, self.path)
+        return self._fields
 
     def compact(self, half: bool) -> None:
         left = int(self.alive.sum())
@@ -183,7 +191,7 @@ def _leaves(field: pa.Field, column: pa.Array, separator: str) -> list[Column]:
 
 def _set(step: SetFields, work: _Work) -> None:
     """Templates are filled from the rows before it."""
-    fields = RowFields(work.rows, work.records, work.path)
+    fields = work.fields
     for path, value in step.values:
         *above, name = path
         new = arrow_field(name, constant_type(value)), _column(value, fields)
@@ -205,7 +213,7 @@ def _column(value: Constant | Template, fields: RowFields) -> pa.Array:
 
 
 def _filter(step: FilterRows, work: _Work) -> None:
-    work.alive &= holding(step.condition, RowFields(work.rows, work.records, work.path))
+    work.alive &= holding(step.condition, work.fields)
 
 
 _RUN: Mapping[type[RowStep], Callable[[Any, _Work], None]] = {
