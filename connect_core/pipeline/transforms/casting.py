@@ -24,8 +24,8 @@ Way: TypeAlias = Callable[[pa.Array, Type], pa.Array]
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _EXACT = {"float64": 1 << 53, "float32": 1 << 24}
 """Whole numbers up to here are all floating-point numbers."""
-_WIDE, _WIDE_WHOLE = pa.decimal256(76, 38), pa.decimal256(76, 0)
-"""Any number of ours fits into the first, any whole number into the second."""
+_LONG = pa.decimal128(38, 0)
+"""Any whole number of 64 bits, and more."""
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 """The years 0 to 9999: JSON has no text for others."""
 _DAY_S = 86_400
@@ -112,7 +112,7 @@ def _whole_to_float(column: pa.Array, wanted: Type) -> pa.Array:
 
 
 def _whole_to_decimal(column: pa.Array, wanted: Type) -> pa.Array:
-    return _decimal_to_decimal(column.cast(_WIDE_WHOLE), wanted)
+    return _text_to_decimal(column.cast(pa.string()), wanted)
 
 
 def _whole_to_moment(column: pa.Array, wanted: Type) -> pa.Array:
@@ -148,8 +148,7 @@ def _float_to_decimal(column: pa.Array, wanted: Type) -> pa.Array:
 
 
 def _decimal_to_whole(column: pa.Array, wanted: Type) -> pa.Array:
-    whole = _there_and_back(column.cast(_WIDE), _WIDE_WHOLE)
-    return _within(whole, *map(Decimal, _limits(wanted.kind))).cast(arrow_type(wanted))
+    return _text_to_whole(pc.replace_substring_regex(texts("decimal", column), r"\.0+\z", ""), wanted)
 
 
 def _decimal_to_float(column: pa.Array, wanted: Type) -> pa.Array:
@@ -160,9 +159,8 @@ def _decimal_to_float(column: pa.Array, wanted: Type) -> pa.Array:
 
 
 def _decimal_to_decimal(column: pa.Array, wanted: Type) -> pa.Array:
-    rescaled = _there_and_back(column.cast(_WIDE), pa.decimal256(76, wanted.scale))
-    most = Decimal(10**wanted.precision - 1).scaleb(-wanted.scale)
-    return _within(rescaled, -most, most).cast(arrow_type(wanted))
+    """By its digits: Arrow divides large ones by powers of ten wrongly."""
+    return _text_to_decimal(texts("decimal", column), wanted)
 
 
 # ---------------------------------------------------------------------------------------------------------------- texts
@@ -173,7 +171,7 @@ def _of_form(column: pa.Array, pattern: str) -> pa.Array:
 
 
 def _text_to_whole(column: pa.Array, wanted: Type) -> pa.Array:
-    whole = _of_form(column, _WHOLE).cast(_WIDE_WHOLE)
+    whole = _of_form(column, _WHOLE).cast(_LONG)
     return _within(whole, *map(Decimal, _limits(wanted.kind))).cast(arrow_type(wanted))
 
 
