@@ -124,7 +124,7 @@ def plain(values: list[Any]) -> list[Any]:
     return [(type(one), repr(one)) for one in values]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(pairs())
 def test_rows_mean_what_their_json_means(pair: tuple[RowFields, Fields, Any]) -> None:
     rows, parsed, shape = pair
