@@ -26,6 +26,7 @@ from tests.bench.rules import rules
 from tests.bench.starts import RUNS, starts
 from tests.bench.taking_over import taking_over
 from tests.bench.telling import Row
+from tests.bench.transforms import transforms
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "figures.md"
@@ -34,6 +35,7 @@ Measure = Callable[[Place, argparse.Namespace], list[Row]]
 
 WITHOUT_SERVERS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "rules": lambda chosen: rules(chosen.repeats),
+    "transforms": lambda chosen: transforms(chosen.repeats),
 }
 WITH_A_DATABASE: dict[str, Measure] = {
     "ledger": lambda place, chosen: ledgers(place, chosen.repeats),
