@@ -48,11 +48,11 @@ class JsonReader:
 
     def __init__(self, rows: Type, *, unknown: Literal["reject", "drop"] = "reject") -> None:
         self._type = rows
-        self._schema = pa.schema(list(wire_type(rows)))
         self._empty = pa.array([], arrow_type(rows))
         self._faults = Faults(rows, unknown)
         self._options = pj.ParseOptions(
-            explicit_schema=self._schema, unexpected_field_behavior="error" if unknown == "reject" else "ignore"
+            explicit_schema=pa.schema(list(wire_type(rows))),
+            unexpected_field_behavior="error" if unknown == "reject" else "ignore",
         )
 
     def read(self, values: pa.Array) -> Read:
@@ -79,20 +79,19 @@ class JsonReader:
         if not len(texts):
             return
         if len(texts) == 1 or texts.nbytes <= PART:
-            try:
-                yield _Part(self._table(texts), places)
+            if (table := self._table(texts)) is not None:
+                yield _Part(table, places)
                 return
-            except _REFUSED:
-                pass
-        if examined and len(texts) == 1:
-            unfit[int(places[0])] = MISFIT
-        elif examined or len(texts) > FEW:
-            middle = len(texts) // 2
-            yield from self._parts(texts.slice(0, middle), places[:middle], unfit, examined=examined)
-            yield from self._parts(texts.slice(middle), places[middle:], unfit, examined=examined)
-        else:
-            seeming = self._seeming(texts, places, unfit)
-            yield from self._parts(texts.take(pa.array(seeming)), places[seeming], unfit, examined=True)
+            if examined and len(texts) == 1:
+                unfit[int(places[0])] = MISFIT
+                return
+            if not examined and len(texts) <= FEW:
+                seeming = self._seeming(texts, places, unfit)
+                yield from self._parts(texts.take(pa.array(seeming)), places[seeming], unfit, examined=True)
+                return
+        middle = len(texts) // 2
+        yield from self._parts(texts.slice(0, middle), places[:middle], unfit, examined=examined)
+        yield from self._parts(texts.slice(middle), places[middle:], unfit, examined=examined)
 
     def _seeming(self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]) -> NDArray[np.int64]:
         """Which of the texts seem to fit, one examined after the other."""
@@ -104,16 +103,19 @@ class JsonReader:
                 seeming.append(row)
         return np.array(seeming, np.int64)
 
-    def _table(self, texts: pa.Array) -> pa.Table:
-        """Raises where one of them does not fit. Each is an object on its own: a text that begins with `{`, after
-        another one that ended with `}`, begins outside of any other object, and one line cannot end in a text.
+    def _table(self, texts: pa.Array) -> pa.Table | None:
+        """None where one of them does not fit.
+
+        As many rows as texts are one of each. A text begins with `{`, and the one before it ended with `}`: only
+        outside of all objects may the one follow the other, and no string of JSON continues in the next line.
         """
         lines = pc.binary_join_element_wise(texts, "", "\n").buffers()[2]
         one_block = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, (1 << 31) - 1))
-        table = pj.read_json(pa.BufferReader(lines), read_options=one_block, parse_options=self._options)
-        if table.num_rows != len(texts):
-            raise pa.ArrowInvalid("more than one object in a record")
-        return table
+        try:
+            table = pj.read_json(pa.BufferReader(lines), read_options=one_block, parse_options=self._options)
+        except _REFUSED:
+            return None
+        return table if table.num_rows == len(texts) else None
 
 
 def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, str]]:
