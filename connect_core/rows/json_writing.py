@@ -108,6 +108,8 @@ def _booleans(column: pa.Array) -> pa.Array:
 def _floats(column: pa.Array) -> pa.Array:
     """Whole ones keep their point: they are no integers for whoever guesses types."""
     texts = column.cast(pa.string())
+    if not pc.any(pc.equal(pc.floor(column), column)).as_py():
+        return texts
     whole = pc.invert(pc.match_substring_regex(texts, r"[.e]"))
     return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
 
