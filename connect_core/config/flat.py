@@ -230,7 +230,10 @@ def _by_prefix(key: str) -> Handler | None:
     if key.startswith(("key.converter.", "value.converter.")):
         return _ignored("no available converter has this option")
     if key == "transforms" or key.startswith("transforms."):
-        return _only("", "this version passes records as they are and has no transforms")
+        return _only(
+            "",
+            "transforms need typed fields, which a native document declares: waybill init SOURCE SINK",
+        )
     return None
 
 
