@@ -53,10 +53,43 @@ def test_a_row_that_cannot_be_cast_is_unfit_and_says_which_step_and_field() -> N
     ]
 
 
-def test_what_was_filtered_is_not_unfit() -> None:
-    done = stepped([{"filter": "$.id = 1"}, {"cast": {"id": "int8", "user.name": "bool"}}], FIELDS, ROWS)
-    assert done.unfit == [(0, "cast of user.name: this text is no bool")]
-    assert done.places.tolist() == []
+@pytest.mark.parametrize(("least", "kept"), [(2, [2, 4, 5, 6, 8, 9]), (6, [6, 8, 9]), (8, [8, 9]), (9, [9])])
+def test_what_was_filtered_is_not_unfit_and_places_are_those_given(least: int, kept: list[int]) -> None:
+    """Whether most of the rows are left or few of them."""
+    rows = [{"n": place, "t": "x" if place in (1, 3, 7) else "1"} for place in range(10)]
+    done = stepped([{"filter": f"$.n >= {least}"}, {"cast": {"t": "int8"}}], {"n": "int8", "t": "text"}, rows)
+    assert done.places.tolist() == kept
+    assert [place for place, _ in done.unfit] == [place for place in (3, 7) if place >= least]
+
+
+def test_a_row_is_unfit_once_for_the_first_reason() -> None:
+    done = stepped(
+        [{"cast": {"b": "int8"}}, {"cast": {"a": "int8"}}], {"a": "text", "b": "text"}, [{"a": "x", "b": "y"}]
+    )
+    assert done.unfit == [(0, "cast of b: this text is no int8")]
+
+
+def test_columns_that_no_step_touches_are_not_copied() -> None:
+    shape = struct_of({**FIELDS, "more": {"text": "text", "id": "int64"}})
+    struct = pa.array([{**row, "more": {"text": "x", "id": 1}} for row in ROWS], arrow_type(shape))
+    steps = [
+        {"cast": {"id": "text", "more.id": "text"}},
+        {"rename": {"tags": "labels", "more.text": "words"}},
+        {"set": {"new": 1, "more.new": "{topic}"}},
+        {"mask": {"user.name": "hash"}},
+        {"drop": ["user.born"]},
+        {"filter": "$.id <> 'x' OR $.id IS NULL"},
+        {"flatten": "_"},
+    ]
+    made = checked_run(steps, shape, struct).rows.struct
+    assert texts_at(made.field("labels").flatten()) == texts_at(struct.field("tags").flatten())
+    assert texts_at(made.field("more_words")) == texts_at(struct.field("more").field("text"))
+    assert texts_at(made.field("more_id")) != texts_at(struct.field("more").field("text"))
+
+
+def texts_at(column: pa.Array) -> int:
+    """Where the bytes of these texts are in memory."""
+    return int(column.buffers()[2].address)
 
 
 def test_values_are_masked_and_nulls_stay() -> None:
