@@ -44,7 +44,10 @@ class _Part(NamedTuple):
 
 
 class JsonReader:
-    """`unknown`: whether a record with a field that is not declared does not fit, or loses that field."""
+    """`unknown`: whether a record with a field that is not declared does not fit, or loses that field.
+
+    A field that is lost is read as JSON all the same, but for NaN and Infinity, which Arrow's reader passes over.
+    """
 
     def __init__(self, rows: Type, *, unknown: Literal["reject", "drop"] = "reject") -> None:
         self._type = rows

@@ -239,6 +239,7 @@ def test_what_is_no_object_of_the_type_has_a_reason(text: bytes, reason: str) ->
         b'{"y":' + b"[" * 100_000 + b"]" * 100_000 + b',"x":1}',
         b'{"y":' + b"1" * 100_000 + b',"x":1}',
         b'{"y":"\\ud83d\\ude00","x":1}',
+        b'{"y":[NaN,-Inf],"x":1}',
     ],
 )
 def test_fields_that_are_not_declared_are_dropped(text: bytes) -> None:
