@@ -18,6 +18,9 @@ from connect_core.rows.json_escaping import escaped
 from connect_core.rows.json_unwritable import unwritable
 from connect_core.rows.schema import FORM
 
+PART = 8 << 20
+"""Bytes of rows that are written at once: what is made of them on the way is several times as big."""
+
 _T = len("2026-01-02")
 """Where the T of a moment is."""
 _SCIENTIFIC = 7
@@ -40,13 +43,16 @@ class _Texts(NamedTuple):
 
 
 def written(rows: pa.StructArray) -> WrittenRows:
-    """Keys are in the order of the type; missing values are null."""
+    """Keys are in the order of the type; missing values are null. Raises ArrowInvalid for more than 2 GiB of texts."""
     unfit = unwritable(rows)
     if unfit:
         fit = np.ones(len(rows), dtype=bool)
         fit[list(unfit)] = False
         rows = rows.filter(pa.array(fit))
-    return WrittenRows(_object(rows).cast(pa.binary()), sorted(unfit.items()))
+    at_once = max(1, PART * len(rows) // max(1, rows.nbytes))
+    parts = [_object(rows.slice(begin, at_once)) for begin in range(0, len(rows), at_once)] or [_object(rows)]
+    texts = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    return WrittenRows(texts.cast(pa.binary()), sorted(unfit.items()))
 
 
 def _object(rows: pa.StructArray) -> pa.Array:

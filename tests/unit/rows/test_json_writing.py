@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connect_core.rows import json_writing
 from connect_core.rows.json_escaping import escaped
 from connect_core.rows.json_writing import written
 from connect_core.rows.schema import arrow_type
@@ -99,6 +100,14 @@ def test_rows_without_a_json_form_are_named(kind: object, fit: Any, unfit: Any, 
     assert got.values.equals(written(rows(kind, fit, None, fit)).values)
     assert written(some.slice(1, 3)).unfit == [(2, reason)]
     assert len(written(rows(kind, unfit)).values) == 0
+
+
+@pytest.mark.parametrize("part", [1, 100])
+def test_a_batch_is_written_in_parts(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    some = rows(["text"], *([str(row)] * (row % 3) for row in range(50))).slice(7)
+    whole = written(some)
+    monkeypatch.setattr(json_writing, "PART", part)
+    assert written(some) == whole
 
 
 def test_a_missing_row_has_no_form() -> None:
