@@ -83,11 +83,11 @@ def _plain(column: pa.Array, field: pa.Field) -> _Texts:
     if pa.types.is_timestamp(kind):
         if (field.metadata or {}).get(FORM):
             return _Texts("", column.cast(pa.int64()).cast(pa.string()), "")
-        return _Texts('"', _moments(column), 'Z"' if kind.tz else '"')
+        return _Texts('"', moment_texts(column), 'Z"' if kind.tz else '"')
     if pa.types.is_temporal(kind):
         return _Texts('"', column.cast(pa.string()), '"')
     if pa.types.is_binary(kind):
-        return _Texts('"', _base64(column), '"')
+        return _Texts('"', base64_texts(column), '"')
     write = next((write for has, write in _NUMBERS if has(kind)), _cast)
     return _Texts("", write(column), "")
 
@@ -120,7 +120,7 @@ def _floats(column: pa.Array) -> pa.Array:
     return pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
 
 
-def _decimals(column: pa.Array) -> pa.Array:
+def decimal_texts(column: pa.Array) -> pa.Array:
     """All digits of the scale, and no exponent."""
     scale = column.type.scale
     if scale < _SCIENTIFIC:
@@ -134,12 +134,13 @@ def _decimals(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(sign, whole, ".", behind, "")
 
 
-def _moments(column: pa.Array) -> pa.Array:
+def moment_texts(column: pa.Array) -> pa.Array:
+    """Without a zone."""
     texts = column.view(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string()).cast(pa.binary())
     return pc.binary_replace_slice(texts, _T, _T + 1, b"T").cast(pa.string())
 
 
-def _base64(column: pa.Array) -> pa.Array:
+def base64_texts(column: pa.Array) -> pa.Array:
     return pa.array(
         [None if value is None else b2a_base64(value, newline=False).decode() for value in column.to_pylist()],
         pa.string(),
@@ -149,6 +150,6 @@ def _base64(column: pa.Array) -> pa.Array:
 _NUMBERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
     (pa.types.is_boolean, _booleans),
     (pa.types.is_floating, _floats),
-    (pa.types.is_decimal, _decimals),
+    (pa.types.is_decimal, decimal_texts),
 )
 """The others are written as Arrow casts them to text."""

@@ -4,7 +4,6 @@ null. Pure.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.pipeline.transforms.columns import children
+from connect_core.rows.json_writing import base64_texts, decimal_texts, moment_texts
 from connect_core.rows.schema import FORM
 
 _KINDS: Mapping[int, str] = {
@@ -102,39 +102,20 @@ def _floats(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(cut, "null"), pa.scalar(None, pa.string()), cut)
 
 
-def _decimals(column: pa.Array) -> pa.Array:
-    """Without an exponent, which Arrow has for small ones."""
-    written = column.cast(pa.string())
-    short = pc.fill_null(pc.match_substring(written, "E"), False)
-    if not pc.any(short).as_py():
-        return written
-    return pc.replace_with_mask(written, short, pa.array([f"{one:f}" for one in column.filter(short).to_pylist()]))
-
-
-def _datetimes(column: pa.Array) -> pa.Array:
-    """2024-01-31T12:30:00.123456, with as many digits as the unit has."""
-    written = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
-    return pc.replace_substring(written, " ", "T", max_replacements=1)
-
-
 def _timestamps(column: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(_datetimes(column), "Z", "")
-
-
-def _bytes(column: pa.Array) -> pa.Array:
-    return pa.array([one if one is None else base64.b64encode(one).decode() for one in column.to_pylist()], pa.string())
+    return pc.binary_join_element_wise(moment_texts(column), "Z", "")
 
 
 _TEXTS: Mapping[str, Callable[[pa.Array], pa.Array]] = {
     "float32": _floats,
     "float64": _floats,
-    "decimal": _decimals,
+    "decimal": decimal_texts,
     "date": _cast,
     "time": _cast,
-    "datetime": _datetimes,
+    "datetime": moment_texts,
     "timestamp": _timestamps,
     "epoch": lambda column: column.cast(pa.int64()).cast(pa.string()),
-    "bytes": _bytes,
+    "bytes": base64_texts,
     "text": lambda column: column,
 }
 _WORDS = frozenset({"date", "time", "datetime", "timestamp", "bytes"})
