@@ -9,19 +9,12 @@ from connect_core.pipeline.transforms.paths import SHOWN
 from connect_core.rows.types import Type
 from connect_core.sdk.templates import Reference
 
-_ELSEWHERE = ("text", "file")
-"""Of payloads and lines, which rows are not."""
-
 
 def check_names(rows: Type, names: Mapping[str, Reference]) -> None:
-    """Raises ValueError for a name that no row can have; `names` are by their text."""
+    """Raises ValueError for a field that no row has; `names` are by their text."""
     for text, one in names.items():
         if one.kind == "payload":
             _check_steps(rows, text, one.steps)
-        elif one.kind in _ELSEWHERE:
-            raise ValueError(
-                f"{text!r} names nothing of rows: they have fields ($.NAME), topic, header:NAME, TAGS, KEYS"
-            )
         elif one.kind == "header" and not text.startswith("header:"):
             _check_bare(rows, text)
 
@@ -35,7 +28,8 @@ def _text(one: Reference) -> str:
     if one.kind == "payload":
         return "$" + "".join(f"[{step}]" if isinstance(step, int) else _step(step) for step in one.steps)
     named = {"header": f"header:{one.name}", "file": f"file:{one.name}", "text": "payload:text"}
-    return named.get(one.kind, one.kind)
+    level = f"[{one.level}{':' if one.onward else ''}]" if one.level else ""
+    return named.get(one.kind, one.kind) + level
 
 
 def _step(name: str) -> str:

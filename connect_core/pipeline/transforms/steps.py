@@ -23,7 +23,7 @@ from connect_core.pipeline.transforms.casts import fault_of
 from connect_core.pipeline.transforms.named import check_names, texts_of
 from connect_core.pipeline.transforms.paths import Field, Path, changed, checked, found, path_of, written
 from connect_core.rows.types import Type, type_of
-from connect_core.sdk.templates import Template, template
+from connect_core.sdk.templates import Reference, Template, template
 
 Constant: TypeAlias = bool | int | float | str
 TEXT = Type("text")
@@ -36,6 +36,11 @@ class RowStep:
     def after(self, rows: Type) -> Type:
         """The shape of rows behind it. Raises ValueError where it cannot work on rows of this shape."""
         raise NotImplementedError
+
+    def references(self) -> Mapping[str, Reference]:
+        """What its condition or templates name, by text. Whether records have a topic, headers or a file depends on
+        the source: `after` asks for fields alone."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,14 @@ class SetFields(RowStep):
     values: tuple[tuple[Path, Constant | Template], ...]
 
     def after(self, rows: Type) -> Type:
-        for _, value in self.values:
-            if isinstance(value, Template):
-                check_names(rows, texts_of(value.names()))
+        check_names(rows, self.references())
         behind = rows
         for path, value in self.values:
             behind = _with(behind, path, constant_type(value))
         return behind
+
+    def references(self) -> Mapping[str, Reference]:
+        return texts_of(name for _, value in self.values if isinstance(value, Template) for name in value.names())
 
 
 @dataclass(frozen=True)
@@ -130,8 +136,11 @@ class FilterRows(RowStep):
     condition: str
 
     def after(self, rows: Type) -> Type:
-        check_names(rows, names_in(read_condition(self.condition)))
+        check_names(rows, self.references())
         return rows
+
+    def references(self) -> Mapping[str, Reference]:
+        return names_in(read_condition(self.condition))
 
 
 def constant_type(value: Constant | Template) -> Type:

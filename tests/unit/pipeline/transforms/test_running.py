@@ -8,8 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from connect_core.pipeline.transforms.running import TypedRows, run
+from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import struct_of
+from connect_core.sdk.testing.driving import records
 from tests.unit.pipeline.transforms.stepping import checked_run, stepped, values
 
 FIELDS = {"id": "int64", "user": {"name": "text", "born": "date", "at": {"zip": "text"}}, "tags": ["text"]}
@@ -116,6 +119,13 @@ def test_constants_and_templates_are_set_from_the_rows_before() -> None:
     assert [row["was"] for row in rows] == ["<1Ada>", "<300>", "<>"]
     assert [row["user"] and row["user"]["at"] for row in rows] == [{"zip": "x", "n": 7}, None, None]
     assert list(rows[0]) == ["id", "user", "tags", "was", "ok"]
+
+
+def test_rows_of_lines_have_their_file_and_the_line() -> None:
+    rows = TypedRows(pa.array([{"id": 1}, {"id": 2}]), records([b"1;", b"2;"]), "/logs/app/x.log")
+    steps = [{"set": {"from": "{file:name}+{file:offset} {payload:text}"}}, {"filter": "payload:text = '2;'"}]
+    done = run([step_of(one) for one in steps], rows)
+    assert values(done) == [{"id": 2, "from": "x.log+1 2;"}]
 
 
 @pytest.mark.parametrize(

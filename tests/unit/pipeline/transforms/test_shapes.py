@@ -140,13 +140,21 @@ def test_the_shape_behind_a_step(given: Any, expected: Any) -> None:
         ({"filter": "$.id[0] = 'x'"}, "'$.id[0]' names nothing: $.id is int64, no list"),
         ({"filter": "$.tags.x = 'x'"}, "'$.tags.x' names nothing: $.tags is list, without fields"),
         ({"filter": "amount > 100"}, "'amount' names a header; did you mean $.amount? (a header: header:amount)"),
-        ({"filter": "payload:text = 'x'"}, "'payload:text' names nothing of rows"),
         ({"filter": ["x"]}, "needs a condition, as $.amount > 100"),
     ],
 )
 def test_a_fault_says_what_is_wrong(given: Any, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         behind(given)
+
+
+def test_what_steps_name_beside_fields_is_said() -> None:
+    assert set(step_of({"filter": "$.id = 1 AND tenant = 'a'"}).references()) == {"$.id", "tenant"}
+    names = step_of(
+        {"set": {"a": "{$['a.b']}{file:name|payload:text}", "b": "{topic[2]}{header:x}", "c": 1}}
+    ).references()
+    assert set(names) == {"$['a.b']", "file:name", "payload:text", "topic[2]", "header:x"}
+    assert dict(step_of({"drop": ["id"]}).references()) == {}
 
 
 def test_flatten_that_makes_a_name_twice_is_a_fault() -> None:
