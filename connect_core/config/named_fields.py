@@ -13,6 +13,7 @@ from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere
 from connect_core.config.written import Place
 from connect_core.pipeline.references import names_in, properties_in, read_condition
+from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.types import Type
 from connect_core.sdk.templates import Kind, Reference, template
 
@@ -48,6 +49,7 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     plugin = source.configured().plugin
     fields = _Fields(source.system, plugin.source_fields, document.parse.rows())
     yield from _of_filter(document.filter, fields)
+    yield from _of_transforms(document, fields)
     fields = _Fields(source.system, plugin.source_fields, last_rows(document))
     for place, rule in enumerate(document.rules):
         if rule.enabled:
@@ -120,6 +122,14 @@ def _of_filter(wanted: Filter, fields: _Fields) -> Iterator[Named]:
         if words := fields.wrong(text, name):
             yield ("filter", "sql"), f"{words}; sql names headers, TAGS and KEYS alone: use filter.when"
     yield from ((("filter", "when"), words) for words in _of_condition(wanted.when, fields))
+
+
+def _of_transforms(document: ConnectorDocument, fields: _Fields) -> Iterator[Named]:
+    """Fields are looked up in `row_types`: behind a step they are others."""
+    for number, written in enumerate(document.transforms):
+        for text, name in step_of(written).references().items():
+            if name.kind != "payload" and (words := fields.wrong(text, name)):
+                yield ("transforms", number), f"{next(iter(written))}: {words}"
 
 
 def _of_condition(when: str, fields: _Fields) -> Iterator[str]:

@@ -25,6 +25,9 @@ from connect_core.sdk.values import Json, Reject
 
 Unfit = Iterable[tuple[int, str]]
 
+_OF_THE_VALUE = ("packed", "packing")
+"""Columns with another form of the payload, that goes before it."""
+
 
 class Reshaping:
     """Of a document that has rows (`digest.has_rows`)."""
@@ -55,8 +58,7 @@ class Reshaping:
             places = places[_others(len(places), [row for row, _ in encoded.unfit])]
             values = encoded.values
         kept = _taken(records, places)
-        if values is not None:
-            kept = kept.set_column(kept.schema.get_field_index("value"), kept.schema.field("value"), values)
+        kept = kept if values is None else _with_values(kept, values)
         return kept, tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
 
     def _read(self, values: pa.Array) -> Read:
@@ -90,6 +92,13 @@ def _others(rows: int, gone: Sequence[int]) -> NDArray[np.int64]:
     stays = np.ones(rows, dtype=np.bool_)
     stays[list(gone)] = False
     return np.flatnonzero(stays)
+
+
+def _with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+    """Other payloads, which nobody has packed yet (`sdk.batches.RECORD_SCHEMA`)."""
+    changed = {"value": values, **{name: pa.nulls(len(records), records.column(name).type) for name in _OF_THE_VALUE}}
+    columns = [changed.get(name, column) for name, column in zip(records.schema.names, records.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=records.schema)
 
 
 def _taken(records: pa.RecordBatch, places: NDArray[np.int64]) -> pa.RecordBatch:

@@ -37,6 +37,12 @@ CSV = "parse: {format: csv, columns: [site, temp]}\n"
         (FIELDS + 'rules: [{name: a, keys: "{$.ids}"}]', "rules.0.keys", "no field of the payload; did you mean $.id?"),
         (FIELDS + 'rules: [{name: a, keys: "{$.who.nam}"}]', "rules.0.keys", "names no field of the payload"),
         (FIELDS + 'transforms: [{drop: [id]}]\nrules: [{name: a, keys: "{$.id}"}]', "rules.0.keys", "names no field"),
+        (
+            FIELDS + "transforms: [{set: {a: '{topic[2]}'}}]",
+            "transforms.0",
+            "set: 'topic[2]' names the topic",
+        ),
+        (FIELDS + "transforms: [{filter: header:x IS NULL}]", "transforms.0", "filter: 'header:x' names a header"),
         (CSV + "transforms: [{cast: {temp: int32}}]\nfilter: {when: $.tmp > 1}", "filter.when", "did you mean $.temp?"),
     ],
 )

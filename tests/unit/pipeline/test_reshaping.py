@@ -116,6 +116,19 @@ def test_what_a_target_cannot_take_keeps_the_payload_that_it_came_with() -> None
     assert (reject.offset, reject.original) == (2, b"c")
 
 
+def test_a_payload_that_came_compressed_is_not_sent_as_it_came() -> None:
+    """A target that takes the compressed form would take it for the payload."""
+    given = records([GOOD, GOOD])
+    columns = dict(zip(given.schema.names, given.columns, strict=True))
+    columns |= {"packed": pa.array([b"zip", None], pa.binary()), "packing": pa.array([1, None], pa.int32())}
+    packed = pa.RecordBatch.from_arrays(list(columns.values()), schema=given.schema)
+    kept = Pipeline({"parse": PARSE, "transforms": [{"keep": ["id"]}]}).shape(packed).kept
+    assert kept.column("value").to_pylist() == [b'{"id":1}'] * 2
+    assert kept.column("packed").null_count == kept.column("packing").null_count == 2
+    checked = Pipeline({"parse": PARSE}).shape(packed).kept
+    assert checked.column("packed").to_pylist() == [b"zip", None]
+
+
 ANY = st.lists(
     st.binary(max_size=40)
     | st.dictionaries(st.sampled_from(["id", "price"]), st.integers()).map(lambda value: json.dumps(value).encode()),
