@@ -32,7 +32,7 @@ def test_a_masked_field_of_a_compressed_message_does_not_arrive(inline_site: Sit
             "masked",
             {
                 "source": {"rocketmq": {"name_servers": site.name_servers, "topics": [origin]}},
-                "sink": {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic, "queues": 1}},
+                "sink": {"rocketmq": {"name_servers": [*site.name_servers], "topic": site.topic, "queues": 1}},
                 "parse": {"format": "json", "fields": {"card": "text", "id": "int64", "note": "text"}},
                 "transforms": [{"mask": {"card": "redact"}}, {"drop": ["note"]}],
             },
