@@ -37,7 +37,7 @@ def test_a_masked_field_of_a_compressed_message_does_not_arrive(inline_site: Sit
                 "transforms": [{"mask": {"card": "redact"}}, {"drop": ["note"]}],
             },
         )
-        site.waybill("run", "masked")
+        site.waybill("run", "masked", "--engine", "inline")
         [target] = client.topics.read_queues(site.topic)
         found = [m for part in client.read(target, 0, 9, deadline=deadline) for m in part.messages]
     assert [(one.body, one.sys_flag & _PACKED) for one in found] == [(b'{"card":"***","id":7}', 0)] * 2
