@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.written import Place
 from connect_core.pipeline.transforms.steps import step_of
-from connect_core.rows.types import Type
+from connect_core.rows.inferring import inferred
+from connect_core.rows.types import Type, as_written
+from connect_core.sdk.values import Json
 
 _HOW = "say what they are: parse: {format: json, fields: {id: int64}}, or a format that names them, such as csv"
+
+
+def suggested_fields(payloads: Iterable[bytes]) -> Json | None:
+    """The `fields` of these payloads, with `remarks`; None where none is a JSON object that has any."""
+    found = inferred(payloads)
+    if found.rows is None:
+        return None
+    told: Json = {"fields": as_written(found.rows), "remarks": found.remarks}
+    return told | {"records": found.read, "unread": found.unread}
 
 
 def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:

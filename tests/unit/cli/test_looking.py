@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from connect_core.ledger import Ledger
 from connect_core.sdk.values import Reject
@@ -328,3 +329,17 @@ def test_a_target_that_keeps_nothing_cannot_be_verified(waybill: Waybill, applie
     typed = waybill("verify", "out")
     assert typed.code == 2
     assert "cannot be read again" in typed.err
+
+
+def test_fields_of_a_file_are_suggested_as_a_document_has_them(waybill: Waybill, folder: Path) -> None:
+    (folder / "orders.log").write_text('{"id": 1, "at\\u001b": null}\nno JSON\n{"id": 2, "who": {"name": "Zoë"}}\n')
+    typed = waybill("fields", "orders.log")
+    assert yaml.safe_load(typed.out)["parse"]["fields"] == {"id": "int64", "at\x1b": "text", "who": {"name": "text"}}
+    assert "from 2 records; 1 other no JSON object: check what others may have" in typed.err
+    assert "at\\x1b: nothing but null was there" in typed.err
+    assert waybill("fields", "orders.log", "--last", "1", "--json").json["fields"] == {
+        "id": "int64",
+        "who": {"name": "text"},
+    }
+    (folder / "empty.log").touch()
+    assert waybill("fields", "empty.log").code == 2
