@@ -22,6 +22,8 @@ _PAIR = re.compile(r'\s*([^\s="]+)(?:=(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|([^\s"]*)))
 """One pair of logfmt. No part of it can match what the one before it can, so it takes time in proportion."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_NO_CSV = {"unexpected": "a quotation mark is not closed", "new-line": "a line ends in it"}
+"""By the first word of what Python says."""
 _ABSENT = {"common": "-", "combined": "-"}
 """What a format writes for nothing."""
 
@@ -92,7 +94,8 @@ def _row(text: str, columns: Sequence[str], delimiter: str) -> dict[str, str]:
     try:
         rows = list(csv.reader([text], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise Unparsed(f"It is no CSV: {error}") from None
+        why = _NO_CSV.get(str(error).partition(" ")[0], str(error))
+        raise Unparsed(f"It is no CSV: {why}") from None
     cells = rows[0] if rows else []
     if len(cells) != len(columns):
         raise Unparsed(f"It has {len(cells)} columns and not {len(columns)}")

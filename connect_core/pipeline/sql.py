@@ -11,6 +11,7 @@ values of a payload. A truth value may stand alone as a condition, and is not co
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +69,7 @@ TEXT: /'(''|[^'])*'/
 %ignore /\/\*.*?\*\//s
 """
 _PROPERTY = "[a-z_$][a-z0-9_$]*"
+_IN_NUMBERS = re.compile(r"\bIN\s*\(\s*[-+.0-9]", re.IGNORECASE)
 _LEAST_FRACTION = 5e-324
 
 
@@ -108,7 +110,8 @@ def tree(text: str, names: str = _PROPERTY) -> Any:
     except UnexpectedInput as error:
         ended = getattr(getattr(error, "token", None), "type", "") == "$END"
         place = "at its end" if ended else f"at character {error.column}"
-        raise ValueError(f"is not a condition: it cannot be read {place}") from None
+        hint = "; IN takes texts in quotes, as ('1', '3')" if _IN_NUMBERS.search(text) else ""
+        raise ValueError(f"is not a condition: it cannot be read {place}{hint}") from None
 
 
 def meaning(part: Any) -> Evaluate:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from connect_core.rows.types import Type
 
-UNDECLARED = "a field that is not declared"
+UNDECLARED = "a field that is not declared (unknown: drop leaves such out)"
 MISFIT = "not JSON of the declared fields"
 """Of a record that the reader refuses and this finds nothing wrong with."""
 EXPLAINED = 1 << 20

@@ -140,13 +140,20 @@ def _objects(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64], dict[int, s
     if not pc.all(whole).as_py():
         whole = _braced(pc.ascii_trim(texts, _SPACE))
         one = whole.to_numpy(zero_copy_only=False)
-        unfit |= dict.fromkeys(places[~one].tolist(), "not one JSON object")
+        others = places[~one].tolist()
+        unfit |= dict(zip(others, map(_no_object, texts.filter(pc.invert(whole)).to_pylist()), strict=True))
         places, texts = places[one], texts.filter(whole)
     return texts, places, unfit
 
 
 def _braced(texts: pa.Array) -> pa.Array:
     return pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+
+
+def _no_object(text: str) -> str:
+    if not text.strip(_SPACE):
+        return "empty"
+    return "a byte order mark before it" if text[0] == "\ufeff" else "not one JSON object"
 
 
 def _is_utf8(value: bytes) -> bool:

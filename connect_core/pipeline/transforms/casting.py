@@ -135,13 +135,23 @@ def _float_to_float(column: pa.Array, wanted: Type) -> pa.Array:
 
 
 def _float_to_decimal(column: pa.Array, wanted: Type) -> pa.Array:
-    """The digits that JSON writes."""
+    """The digits that JSON writes, which are the fewest that tell the number from others; of numbers so large that all
+    are whole, every digit."""
     written = texts("float64", column)
-    long = pc.fill_null(pc.match_substring(written, "e"), False)
-    if pc.any(long).as_py():
-        whole = pa.array([f"{Decimal(one):f}" for one in written.filter(long).to_pylist()], pa.string())
-        written = pc.replace_with_mask(written, long, whole)
+    doubles = column.cast(pa.float64())
+    exact = _EXACT["float32" if pa.types.is_float32(column.type) else "float64"]
+    large = pc.and_(pc.greater_equal(pc.abs(doubles), float(exact)), pc.is_finite(doubles))
+    written = _with(written, large, doubles, lambda number: str(int(number)))
+    written = _with(written, pc.match_substring(written, "e-"), written, lambda text: f"{Decimal(text):f}")
     return _text_to_decimal(written, wanted)
+
+
+def _with(written: pa.Array, rows: pa.Array, values: pa.Array, digits: Callable[[Any], str]) -> pa.Array:
+    """With other texts in these rows."""
+    rows = pc.fill_null(rows, False)
+    if not pc.any(rows).as_py():
+        return written
+    return pc.replace_with_mask(written, rows, pa.array(map(digits, values.filter(rows).to_pylist()), pa.string()))
 
 
 # ------------------------------------------------------------------------------------------------------------- decimals

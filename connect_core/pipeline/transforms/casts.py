@@ -31,5 +31,6 @@ def fault_of(given: Type, wanted: Type) -> str:
     ways = WAYS.get(given.kind, frozenset())
     if wanted.kind in ways or given == wanted:
         return ""
-    possible = f"{given.kind} can become {', '.join(sorted(ways))}" if ways else f"{given.kind} cannot be cast"
-    return f"{given} cannot become {wanted}: {possible}"
+    if given.kind in ("struct", "list"):
+        return f"{given} cannot become {wanted}: objects and lists cannot be cast, only what is in an object"
+    return f"{given} cannot become {wanted}: {given.kind} can become {', '.join(sorted(ways))}"

@@ -187,7 +187,8 @@ def _with(rows: Type, path: Path, one: Type) -> Type:
 def step_of(given: object) -> RowStep:
     """One item of `transforms`. Raises ValueError with what is wrong with it."""
     if not isinstance(given, Mapping) or len(given) != 1:
-        what = f"{len(given)} names: {', '.join(map(str, given))}" if isinstance(given, Mapping) else repr(given)
+        names = ", ".join(map(str, given)) if isinstance(given, Mapping) else ""
+        what = f"{len(given)} names: {names}" if isinstance(given, Mapping) and names else repr(given)
         raise ValueError(f"a step is a mapping with one name, as {{drop: [user.mail]}}, not {what}")
     ((name, of),) = given.items()
     if name not in _STEPS:
@@ -221,11 +222,17 @@ def _paths(of: object, example: str) -> tuple[Path, ...]:
 
 
 def _rename(of: object) -> RenameFields:
-    names = _mapping(of, "{user.nm: name}")
-    for path, name in names:
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"{written(path)}: {name!r} is no name of a field")
-    return RenameFields(tuple(names))
+    return RenameFields(tuple((path, _new_name(path, name)) for path, name in _mapping(of, "{user.nm: name}")))
+
+
+def _new_name(path: Path, name: object) -> str:
+    """A field stays where it is, so the new name is one name, in quotes where it has a dot."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{written(path)}: {name!r} is no name of a field")
+    parts = path_of(name) if name[0] == '"' else tuple(name.split("."))
+    if len(parts) > 1:
+        raise ValueError(f"{written(path)}: a field stays where it is: write its new name alone ({parts[-1]})")
+    return parts[0]
 
 
 def _keep(of: object) -> KeepFields:
@@ -275,7 +282,8 @@ def _value(path: Path, value: object) -> Constant | Template:
             raise ValueError(f"{written(path)}: {why}") from None
         return made if made.fixed is None else made.fixed
     if not isinstance(value, bool | int | float):
-        raise ValueError(f"{written(path)}: {value!r} is no truth value, number or text")
+        found = "null" if value is None else repr(value)
+        raise ValueError(f"{written(path)}: {found} is no truth value, number or text")
     return value
 
 

@@ -76,7 +76,7 @@ def parsed(written: dict[str, Any], body: bytes | None) -> Any:
         (CSV, b'"say ""hi""",', {"site": 'say "hi"'}),
         (CSV, b"north", "It has 1 columns and not 2"),
         (CSV, b"", "It has 0 columns and not 2"),
-        (CSV, b'north,"21', "It is no CSV: unexpected end of data"),
+        (CSV, b'north,"21', "It is no CSV: a quotation mark is not closed"),
         ({**CSV, "delimiter": ";"}, b"north;21,5", {"site": "north", "temp": "21,5"}),
         (
             {"format": "logfmt"},

@@ -108,3 +108,8 @@ def test_whole_numbers(value: str, holds: bool) -> None:
 )
 def test_fractions(value: str, holds: bool) -> None:
     assert condition("n > 6.5")({"n": value}) is holds
+
+
+def test_a_list_of_numbers_is_told_from_other_mistakes() -> None:
+    with pytest.raises(ValueError, match="IN takes texts in quotes"):
+        condition("a IN (1, 3)")

@@ -77,7 +77,7 @@ def _number(value: Any, given: Type, wanted: Type) -> Any:
         return _to_float(value, given, wanted)
     if given.kind in FLOATS:
         _holds(math.isfinite(value))
-        value = Decimal(text(value, given)) if wanted.kind == "decimal" else Decimal(value)
+        value = _digits(value, given) if wanted.kind == "decimal" else Decimal(value)
     return _decimal(Decimal(value), wanted) if wanted.kind == "decimal" else _whole(Decimal(value), wanted)
 
 
@@ -87,9 +87,14 @@ def _to_float(value: Any, given: Type, wanted: Type) -> float:
         return float(value)
     if given.kind == "decimal":
         made = _narrow(float(value), wanted)
-        _holds(Decimal(text(made, wanted)) == value)
+        _holds(_digits(made, wanted) == value)
         return made
     return _narrow(value, wanted)
+
+
+def _digits(value: float, given: Type) -> Decimal:
+    large = abs(value) >= (1 << 53 if given.kind == "float64" else 1 << 24)
+    return Decimal(int(value)) if large else Decimal(text(value, given))
 
 
 def _narrow(value: float, wanted: Type) -> float:

@@ -34,7 +34,7 @@ def shape(**fields: Any) -> Any:
     ("given", "expected"),
     [
         (
-            {"rename": {"id": "no", "user.at.zip": "code", '"a.b"': "c.d"}},
+            {"rename": {"id": "no", "user.at.zip": "code", '"a.b"': '"c.d"'}},
             {
                 "no": "int64",
                 "user": {"name": "text", "first name": "text", "at": {"code": "text"}},
@@ -120,14 +120,19 @@ def test_the_shape_behind_a_step(given: Any, expected: Any) -> None:
         ({"rename": {"id": "user"}}, "two fields have the name user"),
         ({"rename": {"user.name": "first name"}}, 'two fields have the name user."first name"'),
         ({"rename": {"id": ""}}, "id: '' is no name of a field"),
+        (
+            {"rename": {"user.name": "user.full"}},
+            "user.name: a field stays where it is: write its new name alone (full)",
+        ),
+        ({}, "a step is a mapping with one name, as {drop: [user.mail]}, not {}"),
         ({"rename": {}}, "needs a mapping, as {user.nm: name}"),
-        ({"cast": {"tags": "int64"}}, "tags: [text] cannot become int64: list cannot be cast"),
+        ({"cast": {"tags": "int64"}}, "tags: [text] cannot become int64: objects and lists cannot be cast"),
         ({"cast": {'"a.b"': "int64"}}, '"a.b": date cannot become int64: date can become date, text'),
         ({"cast": {"id": "integer"}}, "id: 'integer' is no type; did you mean int64? (known: bool, "),
         ({"mask": {"amount": "redact"}}, "redact is for text, and amount is decimal(12,2): drop the field"),
         ({"mask": {"amount": "hide"}}, "amount: 'hide' is not redact or hash"),
         ({"flatten": ""}, 'needs the text between the names, as "_"'),
-        ({"set": {"id": None}}, "id: None is no truth value, number or text"),
+        ({"set": {"id": None}}, "id: null is no truth value, number or text"),
         ({"set": {"id": 1 << 63}}, "id: 9223372036854775808 does not fit into int64"),
         ({"set": {"id": float("nan")}}, "id: JSON has no number nan"),
         ({"set": {"id": "{"}}, "id: the brace at character 1 is not part of a pair"),
