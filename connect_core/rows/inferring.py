@@ -9,9 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NamedTuple
 
-from connect_core.rows.types import MAX_DEPTH, MAX_PRECISION, Type
+from connect_core.rows.types import MAX_DEPTH, MAX_PRECISION, Type, is_text
 
 _INT64 = 1 << 63
 
@@ -30,7 +31,7 @@ def inferred(payloads: Iterable[bytes]) -> Inferred:
     seen, read, unread = _Seen(), 0, 0
     for payload in payloads:
         try:
-            value = json.loads(payload)
+            value = json.loads(payload.decode(), parse_float=_finite, parse_constant=_finite, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             value = None
         if isinstance(value, dict):
@@ -95,7 +96,7 @@ class _Seen:
 
     def _fields(self, place: str, remarks: list[str]) -> Iterator[tuple[str, Type]]:
         for name, one in self.fields.items():
-            if not name:
+            if not name or not is_text(name):
                 remarks.append(f"{place or 'the payload'}: a field without a name, left out: write unknown: drop")
             elif made := one.type_of(f"{place}.{name}" if place else name, remarks):
                 yield name, made
@@ -115,6 +116,20 @@ class _Seen:
             return Type("uint64")
         remarks.append(f"{place}: whole numbers beyond 64 bits")
         return Type("decimal", precision=MAX_PRECISION)
+
+
+def _finite(text: str) -> float:
+    """Raises ValueError for what JSON, or a document's types, do not have."""
+    if not isfinite(number := float(text)):
+        raise ValueError("no number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for a name that is given twice."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a name twice")
+    return found
 
 
 _PLAIN = {"truth value": "bool", "number": "float64", "text": "text"}

@@ -67,6 +67,11 @@ class Type:
         return next((one for known, one in self.fields if known == name), None)
 
 
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can write it: JSON and YAML can name half a character."""
+    return name.isascii() or not any("\ud800" <= one <= "\udfff" for one in name)
+
+
 def struct_of(written: Mapping[str, Any]) -> Type:
     """The rows of a document's `fields`. Raises ValueError with the field and what is wrong with its type."""
     return Type("struct", fields=tuple(_fields(written, "", 0)))
@@ -83,6 +88,8 @@ def _fields(written: Mapping[str, Any], place: str, depth: int) -> Iterator[tupl
     for name, of in written.items():
         if not isinstance(name, str) or not name:
             raise ValueError(f"{place or 'fields'}: {name!r} is no name of a field")
+        if not is_text(name):
+            raise ValueError(f"{place or 'fields'}: {name!r} holds half of a surrogate pair, which is no text")
         yield name, _type(of, f"{place}.{name}" if place else name, depth + 1)
 
 

@@ -4,6 +4,7 @@ messages of a topic. Reads only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ def suggested(where: str, last: int, *, connection: str = "main") -> Json:
     `unread`. `where` is a file, or else a topic where the `connection` leads. Raises ConfigError where nothing is JSON.
     """
     path = Path(where)
+    if not path.is_file() and (path.exists() or os.sep in where):
+        raise ConfigError("There is no such file", where=where, next_step="Name a file of JSON lines, or a topic")
     payloads = _lines(path, last) if path.is_file() else _messages(where, last, connection)
     found = suggested_fields(payloads)
     if found is None:

@@ -131,8 +131,8 @@ def _settled(
 ) -> Json:
     mine = [letter for letter in letters if (letter.stream, letter.incarnation) == (one.stream, one.incarnation)]
     state, what, places = _in_target(opened, connector, wanted, one, resources)
-    if mine and not places:
-        state = "rejected"
+    if mine and state != "delivered":
+        state, places = "rejected", []
         what = f"in {mine[0].stage}: {mine[0].message} (dead letter {mine[0].id})"
     return {
         "range": one.id,

@@ -343,3 +343,21 @@ def test_fields_of_a_file_are_suggested_as_a_document_has_them(waybill: Waybill,
     }
     (folder / "empty.log").touch()
     assert waybill("fields", "empty.log").code == 2
+    (missing,) = {waybill("fields", where).err.partition(" [")[0] for where in ("logs/none.log", str(folder))}
+    assert missing == "Error: There is no such file"
+
+
+def test_a_rejected_line_is_traced_to_its_dead_letter_in_a_file_target_too(waybill: Waybill, folder: Path) -> None:
+    (folder / "in.log").write_text('{"id": "x"}\n{"id": 1}\n')
+    (folder / "typed.yaml").write_text(
+        "version: 1\nname: typed\nsource: {file: {path: in.log}}\nsink: {file: {path: out.txt}}\n"
+        "parse: {format: json, fields: {id: int64}}\nerrors: {tolerance: all}\n"
+    )
+    assert waybill("apply", "typed.yaml").code == 0
+    assert waybill("run", "typed", "--engine", "inline").code == 0
+    [record] = waybill("trace", "typed", "--source", f"{folder / 'in.log'}:0", "--json").json["records"]
+    [found] = record["ranges"]
+    assert (found["state"], found["places"]) == ("rejected", [])
+    assert "in parse: Not of format json: id: not a whole number" in found["what"]
+    [record] = waybill("trace", "typed", "--source", f"{folder / 'in.log'}:12", "--json").json["records"]
+    assert record["ranges"][0]["state"] == "settled"

@@ -64,6 +64,14 @@ def test_what_is_no_object_is_counted() -> None:
     assert inferred([b"{}"]).rows is None
 
 
+def test_what_a_run_would_reject_is_not_read() -> None:
+    bodies = ['{"a": 1}'.encode("utf-16"), b'\xef\xbb\xbf{"a": 1}', b'{"a": 1e999}', b'{"a": NaN}', b'{"a": 1, "a": 2}']
+    assert inferred(bodies)[2:] == (0, len(bodies))
+    half = inferred([b'{"a": 1, "\\ud800": 2}'])
+    assert half.rows is not None
+    assert as_written(half.rows) == {"a": "int64"}
+
+
 def test_nesting_ends_somewhere() -> None:
     deep: Any = 1
     for _ in range(100):

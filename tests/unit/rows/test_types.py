@@ -49,6 +49,7 @@ def test_arrow_has_a_type_for_each() -> None:
         ({"a": "decimal(3,4)"}, "not more of them behind the point"),
         ({"a": "timestamp(h)"}, "a: .* is no type; did you mean timestamp"),
         ({"": "text"}, "'' is no name of a field"),
+        ({"a\ud800": "text"}, "holds half of a surrogate pair"),
     ],
 )
 def test_what_is_no_type_is_named_with_its_place(written: dict[str, Any], words: str) -> None:
