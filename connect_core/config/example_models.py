@@ -10,16 +10,16 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from connect_core.rows.types import is_text
+
 _SEPARATORS = "\x01\x02"
 """Between headers, where records are in columns (`sdk.records`)."""
 
 
 def check_text(text: str) -> str:
     """The text itself when UTF-8 can write it: JSON can name half a character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("holds half of a surrogate pair, which is no text") from None
+    if not is_text(text):
+        raise ValueError("holds half of a surrogate pair, which is no text")
     return text
 
 
