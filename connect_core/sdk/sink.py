@@ -65,6 +65,15 @@ class Writer(Protocol):
         called again after more rows were taken."""
 
 
+@runtime_checkable
+class Storing(Protocol):
+    """A writer for which durable comes sooner than counted. A source that pushes is acknowledged after each batch."""
+
+    def store(self, limit: Limit) -> None:
+        """Returns when all rows taken are durable, and raises what `flush` raises where that is not certain. What only
+        a receipt needs is left to `flush`, which may still raise that the target was replaced."""
+
+
 OnRefused: TypeAlias = "Callable[[pa.RecordBatch, str, str], None]"
 """Receives one refused row, the class of the refusal, and a message that contains nothing of the record. Raises
 TooManyRejects when the document does not tolerate it: then nothing after the row may be written."""

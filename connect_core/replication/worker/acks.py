@@ -29,7 +29,7 @@ class Acknowledger:
         if not self._tells_records:
             self._push_source.acknowledge(worker_range.item.range, begin)
             return
-        if worker_range.flush(writer) is None:
+        if not worker_range.store(writer):
             return
         worker_range.reached(Step.BATCH_DURABLE)
         rejects = [reject.offset for reject in worker_range.counts.rejects]

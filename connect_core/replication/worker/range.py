@@ -25,7 +25,7 @@ from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
-from connect_core.sdk.sink import Outdating, Refusable, Sink, Writer
+from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, Writer
 from connect_core.sdk.source import OfFiles, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, Outcome
@@ -104,6 +104,17 @@ class WorkerRange:
         except TooManyRejects as error:
             self._stop(error)
             return None
+
+    def store(self, writer: Writer) -> bool:
+        """Makes durable what was taken; False when the target has refused a record that is not tolerated."""
+        if not isinstance(writer, Storing):
+            return self.flush(writer) is not None
+        try:
+            if not self._stopped:
+                writer.store(self.limit)
+        except TooManyRejects as error:
+            self._stop(error)
+        return not self._stopped
 
     def close(self, writer: Writer) -> Outcome:
         """Makes what was taken durable, and says so."""

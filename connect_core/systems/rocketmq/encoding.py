@@ -1,4 +1,5 @@
-"""Columns of bodies and properties -> bodies of batch sends. No Python code runs per message.
+"""Columns of bodies and properties -> bodies of batch sends. No Python code runs per message,
+unless there are few.
 
 The same bytes as `wire.batch_entries.encode_batch` makes of lists.
 """
@@ -9,14 +10,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.rocketmq import Batch
+from connect_core.rocketmq import Batch, encode_batch
 from connect_core.rocketmq.wire.batch_entries import ENTRY_OVERHEAD, MAX_ENTRIES, MAX_PROPERTIES_BYTES
 from connect_core.sdk.batches import value_lengths
-from connect_core.systems.rocketmq.marking import fixed, joined
+from connect_core.systems.rocketmq.marking import FEW, fixed, joined
 
 
 def encode_entries(bodies: pa.Array, properties: pa.Array, flags: NDArray[np.int32] | None = None) -> pa.Array:
     """For each row its entry in a batch. Raises ValueError for properties that would damage the broker's queue."""
+    if len(bodies) <= FEW:
+        given = [0] * len(bodies) if flags is None else flags.tolist()
+        rows = zip(bodies.to_pylist(), properties.to_pylist(), given, strict=True)
+        return pa.array([encode_batch([body], [text], [flag]).body for body, text, flag in rows], type=pa.binary())
     sizes, lengths = map(value_lengths, (bodies, properties))
     if lengths.max(initial=0) > MAX_PROPERTIES_BYTES:
         raise ValueError(f"Properties of {lengths.max()} bytes in a batch")

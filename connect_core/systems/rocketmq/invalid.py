@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
 from connect_core.sdk.batches import without_nulls
 from connect_core.systems.rocketmq.marking import MARK_BYTES
-from connect_core.systems.rocketmq.parcels import body_bytes, message_bytes
+from connect_core.systems.rocketmq.parcels import body_bytes, property_bytes
 
 _SEPARATORS = "[\x01\x02]"
 _WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
@@ -21,8 +21,7 @@ _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, les
 
 def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
     """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `sdk.sink.Sink`."""
-    sizes, bodies = message_bytes(records), body_bytes(records)
-    properties = sizes - bodies
+    bodies, properties = body_bytes(records), property_bytes(records)
     found = [
         (int(row), "MessageTooLarge", f"The body takes {bodies[row]} bytes, allowed are {most_bytes} ({_WHO_ALLOWS})")
         for row in np.flatnonzero(bodies > most_bytes)
@@ -32,7 +31,9 @@ def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, st
         (int(row), "PropertiesTooLarge", f"Key, tags and headers take {properties[row] - MARK_BYTES} bytes, {_LEFT}")
         for row in np.flatnonzero(too_long & (bodies <= most_bytes))
     ]
-    found += _not_alone(records, np.flatnonzero(~too_long & (sizes > most_bytes) & (bodies <= most_bytes)))
+    found += _not_alone(
+        records, np.flatnonzero(~too_long & (bodies + properties > most_bytes) & (bodies <= most_bytes))
+    )
     return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
 
 

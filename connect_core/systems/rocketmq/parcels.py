@@ -149,8 +149,13 @@ def body_bytes(records: pa.RecordBatch) -> Numbers:
 
 
 def message_bytes(records: pa.RecordBatch) -> Numbers:
-    """For each row about how many bytes its message takes: body, properties, and what is added to them."""
-    total = body_bytes(records) + MARK_BYTES
+    """For each row about how many bytes its message takes."""
+    return body_bytes(records) + property_bytes(records)
+
+
+def property_bytes(records: pa.RecordBatch) -> Numbers:
+    """For each row about how many bytes its properties take, and what is added to them."""
+    total = np.full(len(records), MARK_BYTES, np.int64)
     for name in ("key", "tags", "headers"):
         column = records.column(name)
         if column.null_count < len(records):

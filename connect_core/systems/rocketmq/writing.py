@@ -32,7 +32,8 @@ MAX_AT_ONCE = 8
 
 
 class QueueWriter:
-    """A `sdk.sink.Writer` for a range whose records all go to one queue. `most_bytes` is what a body may have."""
+    """A `sdk.sink.Writer` and `Storing`, for a range whose records all go to one queue. `most_bytes` is what a body may
+    have."""
 
     def __init__(self, appender: QueueAppender, lineage: Lineage, send_timeout_s: float, most_bytes: int) -> None:
         self.appender = appender
@@ -68,13 +69,16 @@ class QueueWriter:
             taken += parcel.rows
         return taken
 
+    def store(self, limit: Limit) -> None:
+        self.appender.finish(limit)
+
     def flush(self, limit: Limit) -> Delivered:
         return _flushed([self.appender], limit)
 
 
 class SpreadWriter:
-    """A `sdk.sink.Writer` for a range whose records go to several queues, or have several outputs. `opened` gives the
-    way into a queue when the first record goes there: most ranges of a window have few.
+    """A `sdk.sink.Writer` and `Storing`, for a range whose records go to several queues, or have several outputs.
+    `opened` gives the way into a queue when the first record goes there: most ranges of a window have few.
 
     What is taken is always the first of what was given, over all queues: a round is sent as a whole or not begun, and
     holds all outputs of its records.
@@ -114,6 +118,10 @@ class SpreadWriter:
             self._send(records.slice(taken, end - taken), limit)
             taken = end
         return taken
+
+    def store(self, limit: Limit) -> None:
+        for one in self._appenders.values():
+            one.finish(limit)
 
     def flush(self, limit: Limit) -> Delivered:
         """Waits for all queues before any of them is looked through."""

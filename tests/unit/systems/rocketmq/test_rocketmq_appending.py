@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.errors import OffsetGone, Retriable
-from connect_core.rocketmq import Acknowledged, Queue, QueueSlice, StoreStatus
+from connect_core.errors import OffsetGone, Retriable, TargetChanged
+from connect_core.rocketmq import Acknowledged, Batch, PullResult, Queue, QueueSlice, StoreStatus
 from connect_core.sdk.records import Lineage
+from connect_core.sdk.sink import Storing
+from connect_core.sdk.testing.driving import records
 from connect_core.sdk.values import Limit
 from connect_core.systems.rocketmq.appending import QueueAppender
 from connect_core.systems.rocketmq.writing import QueueWriter
 from tests.unit.systems.rocketmq.cluster import MemoryCluster, MemoryQueue
+from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
 from tests.unit.systems.rocketmq.test_rocketmq_marking import marked
 
 OUT = Queue("out", "broker-a", 0)
@@ -105,3 +108,41 @@ class Idle:
 
     def finish(self, *, deadline: float) -> None:
         """Nothing to wait for."""
+
+
+@dataclass
+class Answering(MemoryCluster):
+    """Stores what is sent to it, and counts how often it is asked what it holds."""
+
+    def sender(self, queue: Queue) -> Any:
+        return self
+
+    def submit(self, batch: Batch, *, deadline: float, sys_flag: int = 0) -> None:
+        self._stored = Acknowledged(OUT, 0, batch.count, StoreStatus.OK)
+
+    def finish(self, *, deadline: float) -> Acknowledged | None:
+        stored, self._stored = self._stored, None
+        return stored
+
+    def pull(self, queue: Queue, offset: int, *, max_messages: int = 32) -> PullResult:
+        self.pulls += 1
+        return super().pull(queue, offset, max_messages=max_messages)
+
+    _stored: Acknowledged | None = None
+    pulls: int = 0
+
+
+def test_what_is_durable_is_known_without_a_look_at_the_queue() -> None:
+    """A source that pushes waits for it behind each batch."""
+    queue = MemoryQueue([])
+    cluster = Answering({OUT: queue})
+    one = QueueAppender(cluster.client, OUT, LINEAGE, 0, 3.0)
+    one.anchors = []
+    writer = QueueWriter(one, LINEAGE, 3.0, 1_000_000)
+    assert isinstance(writer, Storing)
+    assert writer.write(records([b"a", b"b"]), limit(60)) == 2
+    writer.store(limit(60))
+    assert (one.written(), cluster.pulls) == ([(0, 2)], 0)
+    queue.messages = [stored(0, b"other"), stored(1, b"other")]
+    with pytest.raises(TargetChanged, match="no longer in the queue"):
+        writer.flush(limit(60))

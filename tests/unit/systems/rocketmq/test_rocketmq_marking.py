@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Coordinates, Lineage, encode_headers
 from connect_core.sdk.testing.driving import records
@@ -35,6 +36,35 @@ def test_a_message_carries_its_coordinates_and_an_id_made_from_them() -> None:
     assert int(decoded["UNIQ_KEY"], 16)
     assert decoded["UNIQ_KEY"] == decoded["UNIQ_KEY"].upper() != properties.decode(second)["UNIQ_KEY"]
     assert marks(LINEAGE, records([b"x"], first_offset=5_000_000_000)) == [first]
+
+
+TEXTS = st.none() | st.text(max_size=8)
+BYTES = st.none() | st.binary(max_size=8)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "offset": st.integers(0, 2**62),
+            "ordinal": st.none() | st.integers(0, 70_000),
+            "outputs": st.none() | st.integers(1, 70_000),
+            "trace": st.none() | st.integers(1, 2**63 - 1),
+            "message_id": BYTES,
+            "headers": BYTES,
+            "key": TEXTS,
+            "tags": TEXTS,
+            "timestamp": st.none() | st.integers(-(10**15), 10**15),
+        }
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(ROWS, st.sets(st.sampled_from(["ordinal", "outputs", "trace", "message_id", "timestamp"])), st.integers(0, 2))
+def test_a_few_rows_are_marked_as_many_are(rows: list[dict[str, object]], absent: set[str], first: int) -> None:
+    whole = [{"operation": 0, "value": b""} | row | dict.fromkeys(absent) for row in rows]
+    batch = pa.RecordBatch.from_pylist(whole, schema=RECORD_SCHEMA).slice(min(first, len(rows) - 1))
+    marker = MessageMarker(LINEAGE)
+    assert list(marker.by_row(batch)) == marker.by_column(batch).to_pylist()
 
 
 def test_other_lineages_have_other_ids() -> None:
