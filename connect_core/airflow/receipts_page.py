@@ -45,6 +45,7 @@ def receipts(dag_id: str, run_id: str) -> HTMLResponse:
 
 def rendered(dag_id: str, run_id: str, told: Json) -> str:
     """The body of the page, from `reports.of_scheduled_run`. Pure; all text is escaped."""
+    from connect_core.service.reports import target_lines
     from connect_core.service.run_report import counts
 
     attempts = [
@@ -52,6 +53,7 @@ def rendered(dag_id: str, run_id: str, told: Json) -> str:
         for run in told["runs"]
     ]
     in_order = sorted(told["receipts"], key=lambda one: (one["stream"], one["partition"], one["begin"]))
+    of_targets = [f"{one['partition']} from {one['begin']}: {line}" for one in in_order for line in target_lines(one)]
     rows = [_row(one) for one in in_order]
     sums = counts(told["total"])
     back = f"../dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
@@ -59,6 +61,7 @@ def rendered(dag_id: str, run_id: str, told: Json) -> str:
         (
             f'<p>Run <a href="{back}">{escape(run_id)}</a> of {escape(dag_id)}: {sums}</p>',
             _table(_HEADINGS, rows) if rows else "<p>Nothing was settled in this run.</p>",
+            *(f"<p>{escape(line)}</p>" for line in of_targets),
             "<h2>Attempts</h2>",
             _table(("run", "task", "engine", "state", "began (UTC)", "failure"), attempts),
         )

@@ -108,7 +108,7 @@ def receipts(
                 'READ "-": the source could not give these records again; the receipt counts what is in the target'
             )
         for receipt in found:
-            for sentence in reports.set_aside_lines(receipt):
+            for sentence in reports.target_lines(receipt):
                 output.line(f"{receipt['connector']}, settled {output.cell(receipt['settled_at'])}: {sentence}")
 
     output.emit(as_json, {"receipts": found}, for_people)

@@ -167,6 +167,16 @@ class Ranges(Transactions):
                 one for one in partitions if connection.scalar(newest.where(RANGES.c.partition_id == one.id)) is True
             }
 
+    def given_up(self, uid: str, stream: str, partition_id: str, begin: int, end: int) -> set[str]:
+        """The digests of the pipelines of ranges that a person has given up, and that could hold something of
+        [begin, end)."""
+        query = sa.select(RANGES.c.pins).where(
+            *(RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.partition_id == partition_id),
+            *(RANGES.c.state == "abandoned", RANGES.c.begin_offset < end, RANGES.c.planned_end > begin),
+        )
+        with self._read() as connection:
+            return {str(row.pins["pipeline"]) for row in connection.execute(query)}
+
     def rests(self, uid: str, stream: str) -> list[Range]:
         """What is left of ranges that closed short while records of ours stand further on in a target (a floor is
         `ahead`): from their end on, with their pins and what their limits leave. Only of ranges that are the newest of

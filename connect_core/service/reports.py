@@ -5,6 +5,7 @@ from __future__ import annotations
 from connect_core.config import database_url, find_home, load_document
 from connect_core.errors import WaybillError
 from connect_core.ledger import Connector, Ledger, Run, SettledRange, StoredGap
+from connect_core.replication.driver import found_before
 from connect_core.replication.driver.set_aside import sentence, set_aside
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service.json_values import fields_of
@@ -59,9 +60,11 @@ def of_scheduled_run(name: str, attempt_of: str) -> Json:
     }
 
 
-def set_aside_lines(receipt: Json) -> list[str]:
-    """A sentence for each stretch of bytes that was moved out of the target before it. From `receipts`."""
-    return [sentence(aside) for aside in receipt["set_aside"]]
+def target_lines(receipt: Json) -> list[str]:
+    """A sentence for each stretch of bytes that was moved out of the target before it, and one for records that were
+    there before. From `receipts`."""
+    count = receipt["found_before"]
+    return [*map(sentence, receipt["set_aside"]), *([found_before.sentence(count)] if count else [])]
 
 
 def gaps(opened: Opened, name: str = "") -> list[Json]:
@@ -127,6 +130,7 @@ def _receipt(settled: SettledRange) -> Json:
         "digest_sent": receipt.digest_sent,
         "where": receipt.where,
         "set_aside": set_aside([receipt]),
+        "found_before": found_before.found_before([receipt]),
         "reconstructed": receipt.reconstructed,
         "revision": settled.pins.revision,
         "settled_at": settled.settled_at,

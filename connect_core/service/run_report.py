@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connect_core.replication.driver import found_before
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
@@ -96,6 +97,7 @@ def total(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "bytes_read": sum(receipt.bytes_read or 0 for receipt in receipts),
         "bytes_written": sum(receipt.bytes_written for receipt in receipts),
         "set_aside": set_aside(receipts),
+        "found_before": found_before.found_before(receipts),
     }
 
 
@@ -148,4 +150,6 @@ def noteworthy(total: Mapping[str, Any]) -> list[str]:
     found = [f"  {count.replace('_', ' ')}: {total[count]:,}" for count in _NOTEWORTHY if total[count]]
     if total["gaps"]:
         found.append(f"  gaps: {total['gaps']:,} (waybill gaps {total['connector']})")
+    if total["found_before"]:
+        found.append(f"  {found_before.sentence(total['found_before'])}")
     return found + [f"  {sentence(aside)}" for aside in total["set_aside"]]

@@ -150,3 +150,35 @@ def test_transforms_that_change_under_an_open_range_count_behind_it(
     source = journey.source_with(lambda n: "kiln" if n < boundary else "oven")
     assert account(source, journey.target(), receipts_of(journey), journey.spans()).into(row) == EXACT
     check_rejects(journey)
+
+
+def test_a_range_that_is_given_up_says_what_its_target_holds_of_it(
+    site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow
+) -> None:
+    """What is there stays as the old transforms made it, and is there once; the receipt does not pass it off as what
+    the new ones make."""
+    row.describe("SIGKILL of the worker, other transforms, and the range is given up", database=database_of(site))
+    journey = Reshaped(site, java_reader, proxy)
+    row.where = journey.where
+    struck(journey, proxy.set(Trap(sends_to_any(journey.topics()), 1, first=kill_sender)), row)
+    before = {body for bodies in journey.target().values() for body in bodies}
+    assert before
+    journey.origin_word = "oven"
+    journey.apply([])
+    [partition] = [one["partition"] for one in site.json("lag", journey.name)["connectors"][0]["partitions"]]
+    site.waybill("offsets", "set", journey.name, partition, "0", "--abandon", "--yes")
+    run_until_done(journey)
+    row.moves_again()
+    assert sum(one["found_before"] for one in told(journey)) == len(before)
+    assert before <= {body for bodies in journey.target().values() for body in bodies}
+    source, target = ({queue: [*map(_by_either, bodies)] for queue, bodies in ends.items()} for ends in _ends(journey))
+    assert account(source, target, receipts_of(journey), journey.spans()).into(row) == EXACT
+    assert "To send a stretch again" in site.waybill("verify", journey.name, code=5)
+
+
+def _ends(journey: Reshaped) -> tuple[dict[str, list[bytes]], dict[str, list[bytes]]]:
+    return journey.source(), journey.target()
+
+
+def _by_either(body: bytes) -> bytes:
+    return body.replace(b"oven", b"kiln")

@@ -17,6 +17,7 @@ from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.planning import Assignment
+from connect_core.replication.driver import found_before
 from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
@@ -92,10 +93,11 @@ class TaskContext:
         receipts = [outcome for outcome in outcomes if outcome.receipt]
         if not receipts:
             return
+        items = {item.id: item for item in pending}
+        receipts = [self._telling_what_it_found(items.get(one.range_id), one) for one in receipts]
         stored = [outcome.receipt for outcome in receipts if outcome.receipt]
         self.require_no_secret("sink", "a target", ((one.where, one.floors) for one in stored))
         self.require_no_secret("source", "a position", (one.evidence for one in stored))
-        items = {item.id: item for item in pending}
         for some in to_settle(receipts, self.context.batch_ranges):
             with self.summary.timed("settle"):
                 self._settle_once_more_if_unknown(some)
@@ -104,10 +106,20 @@ class TaskContext:
         self.lifecycle.settled(items[one.range_id].range.partition for one in receipts if not one.failure)
         for told in (*map(sentence, set_aside(stored)), *map(left_sentence, left(stored))):
             self.context.listener.log(told)
+        if count := found_before.found_before(stored):
+            self.context.listener.log(found_before.sentence(count))
         self._tell_progress()
         if self.stream == LIVE:
             settled = [items[outcome.range_id].range for outcome in receipts]
             self._confirm({one.partition for one in settled if self._read_where_now(one.pins)})
+
+    def _telling_what_it_found(self, item: OpenRange | None, outcome: Outcome) -> Outcome:
+        if item is None or item.found is None or not item.found.there() or outcome.receipt is None:
+            return outcome
+        wanted = item.range
+        given_up = self.ledger.given_up(self.uid, wanted.stream, wanted.partition.id, wanted.begin, outcome.receipt.end)
+        restored = self.was_restored()
+        return replace(outcome, receipt=found_before.telling(outcome.receipt, item, given_up, restored=restored))
 
     def _settle_once_more_if_unknown(self, receipts: Sequence[Outcome]) -> None:
         """An unknown answer to COMMIT is read back: settle is keyed by receipt, so asking again repeats nothing."""

@@ -31,6 +31,8 @@ def receipt(partition: str, begin: int) -> Json:
     place = {"partition": partition, "stream": "live", "begin": begin, "end": begin + 1_000}
     rest = {
         "gaps": 2,
+        "set_aside": [],
+        "found_before": 3 if partition == "b" else 0,
         "bytes_written": 4_321,
         "seconds": 0.25,
         "settled_at": MOMENT,
@@ -48,6 +50,8 @@ def test_each_receipt_is_a_row_in_order(rendered: Rendered) -> None:
     assert "<td>unknown</td>" in page  # nobody knows how many were read
     assert "<td>0123456789abcdef</td>" in page
     assert "12:30:00" in page
+    assert page.count("were in the target before") == 1
+    assert "<p>b from 0: 3 records were in the target" in page
 
 
 def test_what_stopped_an_attempt_is_told_and_escaped(rendered: Rendered) -> None:

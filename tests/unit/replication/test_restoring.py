@@ -19,6 +19,7 @@ from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Fenced, Retriable
 from connect_core.ledger import Lease, target_lease_id, upgrade
 from connect_core.replication.driver.context import RunListener
+from connect_core.replication.driver.found_before import found_before
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import SEEN_FILE, recognise, remember, remembered, told_restored
 from connect_core.replication.driver.task import TaskRun
@@ -95,6 +96,7 @@ def test_what_was_delivered_since_the_backup_is_found(
     world.run()
     world.check()
     assert sum(receipt.deduplicated for receipt in world.receipts()) == 100
+    assert found_before(world.receipts()) == 100, "nobody knows by which document they were made"
 
 
 def test_a_clock_that_is_set_back_after_a_restore_neither_blocks_nor_hides_anything(

@@ -18,6 +18,7 @@ from connect_core.replication.locks import shared
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
+from connect_core.sdk.values import Json
 from connect_core.work import Lane, Outcome, Receipt, ScanTask, Side
 from tests.unit.replication.memory import MemorySink, MemorySource
 
@@ -90,6 +91,7 @@ class World:
     records_per_second: int = 0
     range_records: int = 1000
     attempt_of: str | None = None
+    pipeline: Json = field(default_factory=lambda: {"transforms": []})
     batch_ranges: int = RANGES
     times: LeaseTimes = LeaseTimes(ttl_s=1.5, margin_s=0.3, quantum_s=0.9)  # noqa: RUF009  frozen
 
@@ -100,7 +102,7 @@ class World:
             uid=self.connector.uid,
             source=side,
             sink=side,
-            pipeline={"transforms": []},
+            pipeline=self.pipeline,
             tasks=1,
             range_records=self.range_records,
             range_bytes=1 << 20,
