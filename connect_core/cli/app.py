@@ -24,6 +24,7 @@ from connect_core.cli import (
     runs,
     stacks,
     tracing,
+    trying,
     verifying,
 )
 from connect_core.cli.errors import Commands
@@ -61,6 +62,7 @@ for register in (
     backfills.register,
     peeking.register,
     fields.register,
+    trying.register,
     history.register,
     verifying.register,
     tracing.register,

@@ -12,11 +12,11 @@ import typer
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.cli.trying import register as register_try
+from connect_core.cli.trying import register_of_rules
 from connect_core.service.opened import reading
 
 app = typer.Typer(no_args_is_help=True, help="List, change and try the rules of a connector.")
-register_try(app)
+register_of_rules(app)
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)

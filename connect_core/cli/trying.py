@@ -1,9 +1,10 @@
-"""rules try: what the newest records of a source, or one that is typed, would become. Reads only, writes nothing."""
+"""try, rules try: what records of a source, or one that is typed, would become. Reads only, writes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,38 +13,87 @@ from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
 from connect_core.service.opened import reading
 
+if TYPE_CHECKING:
+    from connect_core.service.trying import Tried
+
 _LAST = 20
+
+Last = Annotated[int, typer.Option("--last", min=1, max=1000, help="How many, the newest.")]
+Payload = Annotated[str | None, typer.Option("--payload", help="A record typed by hand, instead.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="Its topic.")]
+Tags = Annotated[str | None, typer.Option("--tags", help="Its tags.")]
+Key = Annotated[str | None, typer.Option("--key", help="Its key.")]
+Headers = Annotated[
+    list[str] | None, typer.Option("--header", help="One of its headers. Repeat it.", metavar="NAME=VALUE")
+]
+Steps = Annotated[bool, typer.Option("--steps", help="Also show the record behind each transform.")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("try")(try_)
+    app.command("try")(try_document)
 
 
-def try_(
+def register_of_rules(app: typer.Typer) -> None:
+    app.command("try")(try_connector)
+
+
+def try_document(
+    path: Annotated[Path, typer.Argument(help="A file with one document, applied or not.", metavar="DOCUMENT")],
+    last: Last = _LAST,
+    payload: Payload = None,
+    topic: Topic = None,
+    tags: Tags = None,
+    key: Key = None,
+    header: Headers = None,
+    steps: Steps = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what a document would make of each of the last 20 records of its source. Nothing is written, acknowledged or
+    applied."""
+    from connect_core.service import trying
+
+    tried = trying.written(path)
+    told = _tried(tried, last, payload, topic, tags, key, header)
+    output.emit(as_json, {"document": tried.document.name, "records": told}, lambda: _show(told, steps=steps))
+
+
+def try_connector(
     name: Annotated[
         str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
     ],
-    last: Annotated[int, typer.Option("--last", min=1, max=1000, help="How many, the newest.")] = _LAST,
-    payload: Annotated[str | None, typer.Option("--payload", help="A record typed by hand, instead.")] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Its topic.")] = None,
-    tags: Annotated[str | None, typer.Option("--tags", help="Its tags.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Its key.")] = None,
-    header: Annotated[
-        list[str] | None, typer.Option("--header", help="One of its headers. Repeat it.", metavar="NAME=VALUE")
-    ] = None,
+    last: Last = _LAST,
+    payload: Payload = None,
+    topic: Topic = None,
+    tags: Tags = None,
+    key: Key = None,
+    header: Headers = None,
+    steps: Steps = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what each of the last 20 records of the source would become. Nothing is written or acknowledged."""
-    from connect_core.sdk.plugin import TypedRecord
     from connect_core.service import trying
 
     with reading() as opened:
-        if payload is None and topic is None:
-            told = trying.newest(opened, name, last)
-        else:
-            pairs = tuple(_pairs(header or []))
-            told = trying.typed(opened, name, TypedRecord((payload or "").encode(), topic, tags, key, pairs))
-    output.emit(as_json, {"connector": name, "records": told}, lambda: _show(told))
+        told = _tried(trying.applied(opened, name), last, payload, topic, tags, key, header)
+    output.emit(as_json, {"connector": name, "records": told}, lambda: _show(told, steps=steps))
+
+
+def _tried(
+    tried: Tried,
+    last: int,
+    payload: str | None,
+    topic: str | None,
+    tags: str | None,
+    key: str | None,
+    header: list[str] | None,
+) -> list[dict[str, Any]]:
+    from connect_core.sdk.plugin import TypedRecord
+    from connect_core.service import trying
+
+    if payload is None and topic is None:
+        return trying.newest(tried, last)
+    pairs = tuple(_pairs(header or []))
+    return trying.typed(tried, TypedRecord((payload or "").encode(), topic, tags, key, pairs))
 
 
 def _pairs(headers: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -54,9 +104,11 @@ def _pairs(headers: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _show(records: list[dict[str, Any]]) -> None:
+def _show(records: list[dict[str, Any]], *, steps: bool) -> None:
     for one in records:
         output.line(f"{one['topic'] or ''} {output.shown_bytes(one['value'])}".strip())
+        for step in one["steps"] if steps else ():
+            output.line(f"  {step['step']}: {output.shown_bytes(step['value'])}")
         for became in one["becomes"]:
             said = [f"{name} {became[name]}" for name in ("to", "tags", "key") if became[name]]
             named = became["rule"] + (f": {', '.join(said)}" if became["rule"] and said else "")

@@ -1,55 +1,68 @@
 """What the newest records of a source, or one that is typed, would become. Reads only, writes nothing.
 
 Each record is told with its topic, tags, key and value, and what `becomes` of it: nothing where it is filtered, or is
-`rejected` for the reason given. Outputs have a `value` of their own where transforms make one.
+`rejected` for the reason given. Outputs have a `value` of their own where transforms make one. `steps` has the value
+behind each transform that the record has come to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, load_document, revealed
+from connect_core.config import ConnectorDocument, check_paths, load_document, resolve, revealed
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
-from connect_core.ledger import Connector
-from connect_core.replication.driver.dry_run import outputs_of
+from connect_core.replication.driver.dry_run import outputs_of, step_by_step
 from connect_core.sdk.batches import RECORD_SCHEMA, typed_batch
 from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.values import Json
-from connect_core.service.opened import Opened
+from connect_core.service.opened import Opened, surroundings
 from connect_core.systems import SYSTEMS, checked
 from connect_core.work import Side
 
 _BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
 
 
-def newest(opened: Opened, name: str, last: int) -> list[Json]:
-    """Of the newest `last` records. Raises ConfigError where a source cannot be looked at without taking records, and
-    for a connector without rules and transforms, as the next one."""
+@dataclass(frozen=True)
+class Tried:
+    """A document, and where its records are."""
+
+    document: ConnectorDocument
+    source: Callable[[], Side]
+
+
+def applied(opened: Opened, name: str) -> Tried:
+    """Of a connector. Raises ConfigError for one without rules and transforms."""
     connector = opened.ledger.connector(name)
-    document, source = _document(connector), opened.resolved(connector).source
-    _require_steps(document)
-    records, path = _newest(source, last)
-    return _became(document, records, path)
-
-
-def typed(opened: Opened, name: str, record: TypedRecord) -> list[Json]:
-    """Of a record typed by hand."""
-    document = _document(opened.ledger.connector(name))
-    _require_steps(document)
-    return _became(document, typed_batch(SYSTEMS[document.source.system].typed(record)))
-
-
-def _document(connector: Connector) -> ConnectorDocument:
-    return load_document(connector.document, f"connector {connector.name}")
-
-
-def _require_steps(document: ConnectorDocument) -> None:
+    document = load_document(connector.document, f"connector {name}")
     if not (document.rules or document.reshapes):
-        raise ConfigError(
-            f"{document.name} has no rules and no transforms",
-            next_step=f"Add one: waybill rules add {document.name} RULE",
-        )
+        raise ConfigError(f"{name} has no rules and no transforms", next_step=f"Add one: waybill rules add {name} RULE")
+    return Tried(document, lambda: opened.resolved(connector).source)
+
+
+def written(path: Path) -> Tried:
+    """Of a file that holds one document, applied or not. Raises ConfigError with all of its faults."""
+    home, settings = surroundings()
+    found = check_paths([path], home, settings)
+    if len(found) > 1:
+        names = ", ".join(one.document.name for one in found)
+        raise ConfigError(f"There are {len(found)} documents: {names}", where=str(path), next_step="Name a file of one")
+    document = found[0].document
+    return Tried(document, lambda: resolve(document, home, settings, "").source)
+
+
+def newest(tried: Tried, last: int) -> list[Json]:
+    """Of the newest `last` records. Raises ConfigError where a source cannot be looked at without taking records."""
+    return _became(tried.document, *_newest(tried.source(), last))
+
+
+def typed(tried: Tried, record: TypedRecord) -> list[Json]:
+    """Of a record typed by hand."""
+    return _became(tried.document, typed_batch(SYSTEMS[tried.document.source.system].typed(record)))
 
 
 def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
@@ -70,8 +83,11 @@ def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
 
 
 def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | None = None) -> list[Json]:
-    told = {row["offset"]: _told(row) | {"becomes": list[Json]()} for row in records.to_pylist()}
-    outputs, rejected = outputs_of(pipeline_of(document), records, path)
+    pipeline = pipeline_of(document)
+    told = {row["offset"]: _told(row) | {"becomes": list[Json](), "steps": list[Json]()} for row in records.to_pylist()}
+    for step, offset, value in step_by_step(pipeline, records, path):
+        told[offset]["steps"].append({"step": step, "value": value})
+    outputs, rejected = outputs_of(pipeline, records, path)
     for one in rejected:
         told[one.offset]["rejected"] = one.message
     for rule, row in outputs:

@@ -24,6 +24,16 @@ def outputs_of(
     return _outputs(Rules(pipeline["rules"]), passed), rejected
 
 
+def step_by_step(pipeline: Json, records: pa.RecordBatch, path: str | None = None) -> Iterator[tuple[str, int, bytes]]:
+    """The name of each transform, the offset of each record that passes it, and its value behind it, written as JSON.
+    Rules come later."""
+    steps = pipeline["transforms"]
+    for count, step in enumerate(steps, 1):
+        passed, _ = Pipeline(pipeline | {"transforms": steps[:count]}, path).passing(records)
+        [name] = step
+        yield from ((name, row["offset"], row["value"]) for row in passed.records.to_pylist())
+
+
 def _outputs(rules: Rules, passed: Fields) -> Iterator[tuple[str, dict[str, Any]]]:
     names = rules.names(passed)
     while len(passed):

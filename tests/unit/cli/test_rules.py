@@ -187,3 +187,53 @@ def test_what_an_mqtt_broker_has_cannot_be_looked_at_but_a_record_can_be_typed(w
     ]
     cold = done(waybill("rules", "try", "devices", "--topic", "site/kiln/temp", "--payload", '{"value": 30}'))
     assert cold.out.splitlines()[-1] == "  filtered"
+
+
+DOCUMENT = """version: 1
+name: orders
+source: {file: {path: logs/*.log}}
+sink: {file: {path: out/orders.txt}}
+parse: {format: json, fields: {n: int64, who: text}}
+transforms:
+- {filter: $.n > 1}
+- {mask: {who: redact}}
+- {cast: {n: text}}
+errors: {tolerance: all}
+"""
+
+
+def test_a_document_is_tried_before_it_is_applied(waybill: Waybill, applied: Path) -> None:
+    (applied / "logs" / "b.log").write_text('{"n": 1, "who": "Zoë"}\n{"n": 2, "who": "Ann"}\n{"n": "x"}\n')
+    (applied / "orders.yaml").write_text(DOCUMENT)
+    shown = done(waybill("try", "orders.yaml", "--steps", "--last", "3")).out.splitlines()
+    assert shown == [
+        '{"n": 1, "who": "Zoë"}',
+        "  filtered",
+        '{"n": 2, "who": "Ann"}',
+        '  filter: {"n":2,"who":"Ann"}',
+        '  mask: {"n":2,"who":"***"}',
+        '  cast: {"n":"2","who":"***"}',
+        '  -> {"n":"2","who":"***"}',
+        '{"n": "x"}',
+        "  rejected: Not of format json: n: not a whole number that int64 holds",
+    ]
+    told = done(waybill("try", "orders.yaml", "--payload", '{"n": 7}', "--json")).json
+    assert told["document"] == "orders"
+    assert [one["step"] for one in told["records"][0]["steps"]] == ["filter", "mask", "cast"]
+    assert "orders" not in done(waybill("connectors", "list")).out
+    assert not list((applied / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DOCUMENT.replace("n > 1", "m > 1"), "$.m"),
+        (DOCUMENT + "---\n" + DOCUMENT.replace("orders", "others"), "There are 2 documents: orders, others"),
+    ],
+)
+def test_what_is_no_document_to_try_is_said(text: str, said: str, waybill: Waybill, applied: Path) -> None:
+    (applied / "orders.yaml").write_text(text)
+    typed = waybill("try", "orders.yaml")
+    assert (typed.code, said in typed.err) == (2, True), typed.err
+    missing = waybill("try", "orders.yml")
+    assert (missing.code, "orders.yml" in missing.err) == (2, True), missing.err

@@ -107,11 +107,13 @@ def test_a_look_at_the_target_gives_bytes(opened: AtWork, folder: Path) -> None:
 
 def test_what_records_would_become(opened: AtWork) -> None:
     with pytest.raises(ConfigError, match="copy has no rules and no transforms"):
-        trying.newest(opened, "copy", 1)
+        trying.newest(trying.applied(opened, "copy"), 1)
     rules.add(opened, "copy", "all", {"tags": "x"})
     becomes = [{"rule": "all", "to": None, "tags": "x", "key": None}]
-    assert [(one["value"], one["becomes"]) for one in trying.newest(opened, "copy", 1)] == [(b"three", becomes)]
-    (by_hand,) = trying.typed(opened, "copy", TypedRecord(b"four", "t", None, None, (("a", "b"),)))
+    assert [(one["value"], one["becomes"]) for one in trying.newest(trying.applied(opened, "copy"), 1)] == [
+        (b"three", becomes)
+    ]
+    (by_hand,) = trying.typed(trying.applied(opened, "copy"), TypedRecord(b"four", "t", None, None, (("a", "b"),)))
     assert (by_hand["topic"], by_hand["value"], by_hand["becomes"]) == ("t", b"four", becomes)
 
 
