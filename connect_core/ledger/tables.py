@@ -301,6 +301,9 @@ OFFSET_CHANGES = sa.Table(
     sa.Index(None, "uid", "stream", "partition_id"),
 )
 
+# `stage`, `kind` and `message` are of the first rejection. `attributes` is what the record had beside its payload, and
+# NULL where it is not whole. `replay_stream` is the replay that has it, or had it last; `replayed_at` when that settled
+# it: delivered, unless `again_stage` and the two beside it say why it was rejected again.
 DEAD_LETTERS = sa.Table(
     "dead_letters",
     METADATA,
@@ -320,7 +323,16 @@ DEAD_LETTERS = sa.Table(
     sa.Column("range_id", _Number, sa.ForeignKey("ranges.id"), nullable=False),
     _run(),
     sa.Column("stored_at", UtcTime, nullable=False),
+    sa.Column("attributes", _JSON),
+    sa.Column("replay_stream", _Stream),
+    sa.Column("replayed_run", _RunId),
+    sa.Column("replayed_at", UtcTime),
+    sa.Column("again_stage", sa.String(32)),
+    sa.Column("again_kind", sa.Text),
+    sa.Column("again_message", sa.Text),
+    sa.Column("discarded_at", UtcTime),
     sa.UniqueConstraint("uid", "stream", "partition_id", "incarnation", "record_offset", "ordinal", "stage"),
+    sa.Index(None, "uid", "replay_stream"),
 )
 
 GAPS = sa.Table(
