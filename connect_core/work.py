@@ -98,6 +98,23 @@ COUNTS = tuple(one.name for one in fields(Receipt) if one.metadata == _COUNT)
 a column of that name."""
 
 
+class Letter(NamedTuple):
+    """A rejected record that is sent again: its number, and what it was as it was read (`Reject`)."""
+
+    id: int
+    value: bytes
+    topic: str | None
+    attributes: Json
+
+
+class Letters(NamedTuple):
+    """What a range holds that replays dead letters: all of them with a number before `upto`, in order. What is behind
+    that is for the next one."""
+
+    rows: tuple[Letter, ...]
+    upto: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a lane says of one range: a receipt, or why there is none. A receipt with a `failure` closes the range
@@ -144,7 +161,7 @@ class Lane:
     `idle_timeout_s`, those of a source that pushes also when nothing came at all for `first_record_timeout_s`. `pace`
     is the lane's share of what its connector may move. `tolerance` is how many records of a partition a run may reject,
     below zero any number; `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is
-    who has the lease.
+    who has the lease. `letters` are what its ranges read, by id of the partition, where they replay dead letters.
     """
 
     connector: str
@@ -166,6 +183,7 @@ class Lane:
     pace: Pace = UNPACED
     rejected: Mapping[str, int] = field(default_factory=dict)
     holder: str = ""
+    letters: Mapping[str, Letters] | None = None
 
     @property
     def attempt(self) -> Attempt:

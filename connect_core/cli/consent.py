@@ -1,4 +1,5 @@
-"""Before a position is moved back by hand: what will be delivered again, and whether somebody wants that.
+"""Before a position is moved back by hand, or dead letters are replayed or discarded: what that does, and whether
+somebody wants it.
 
 On a terminal a person is asked; elsewhere the change is refused unless the command has --yes.
 """
@@ -6,6 +7,7 @@ On a terminal a person is asked; elsewhere the change is refused unless the comm
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +16,8 @@ from connect_core.cli import output
 from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from connect_core.service.dead_letters import Agree as AgreeOnLetters
+    from connect_core.service.dead_letters import LettersPreview
     from connect_core.service.offsets import Agree, LastChange, Move
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")]
@@ -39,6 +43,42 @@ def agreeing(yes: bool) -> Agree:
             typer.confirm("Change it?", abort=True, err=True)
 
     return agree
+
+
+def agreeing_on_letters(yes: bool, question: str, words: Mapping[str, str]) -> AgreeOnLetters:
+    """Shows which dead letters are meant, and asks. `words` say why some are left out.
+
+    Raises ConfigError when a person would have to be asked and there is no terminal, Abort when they say no.
+    """
+
+    def agree(preview: LettersPreview) -> None:
+        sentences = [*_chosen(preview), *left_out(preview.left_out, words)]
+        for sentence in sentences:
+            output.notice(f"{preview.connector}: {sentence}")
+        if not yes and not sys.stdin.isatty():
+            raise ConfigError(
+                question,
+                where=f"connector {preview.connector}, {output.count(preview.letters, 'dead letter')}",
+                next_step="Nothing was changed. Add --yes to confirm",
+            )
+        if not yes:
+            typer.confirm(question, abort=True, err=True)
+
+    return agree
+
+
+def left_out(counts: Mapping[str, int], words: Mapping[str, str]) -> Iterator[str]:
+    """Which letters are not sent, and why: a sentence each."""
+    for why, number in sorted(counts.items()):
+        yield f"{output.count(number, 'dead letter')} left out: {words[why]}"
+
+
+def _chosen(preview: LettersPreview) -> Iterator[str]:
+    for stream in preview.resumed:
+        yield f"{stream} is not over: it continues first"
+    for one in preview.counts:
+        letters, held = output.count(one.letters, "dead letter"), output.count(one.bytes, "byte")
+        yield f"{letters} of {one.partition}, rejected at stage {one.stage} ({held})"
 
 
 def _sentences(move: Move) -> list[str]:

@@ -1,36 +1,75 @@
-"""dead-letters list | show: the records that were rejected, as they were read."""
+"""dead-letters list | show | export | replay | discard: the records that were rejected, as they were read."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
+from connect_core.cli.consent import Yes, agreeing_on_letters, left_out
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.service.opened import reading
+from connect_core.cli.progress import listening
+from connect_core.cli.runs import EngineName
+from connect_core.service.opened import reading, working
 
-app = typer.Typer(no_args_is_help=True, help="List and show rejected records.")
+if TYPE_CHECKING:
+    from connect_core.service.dead_letters import Words
+
+app = typer.Typer(no_args_is_help=True, help="List, show, export, replay and discard rejected records.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
 ]
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(help="Numbers of dead letters, as `list` shows them; without them, all that the options choose."),
+]
+Stage = Annotated[str, typer.Option("--stage", help="Only those rejected at this stage, such as parse or write.")]
+Since = Annotated[
+    str, typer.Option("--since", help='Only those stored since: a time with its zone, or how long ago ("2h").')
+]
+Until = Annotated[str, typer.Option("--until", help="Only those stored before: written the same way.")]
+PartitionText = Annotated[str, typer.Option("--partition", help="Only those of partitions with this in their key.")]
+ReasonText = Annotated[str, typer.Option("--reason", help="Only those with this text in kind or message.")]
+RunId = Annotated[str, typer.Option("--run", help="Only those that this run rejected or replayed.")]
+State = Annotated[str, typer.Option("--state", help="open, replayed, discarded or all.")]
+Why = Annotated[str, typer.Option("--why", help="Reason, kept with it.")]
+
+_LEFT_OUT = {
+    "in_part": "kept only in part (move them again from the source: `waybill backfill NAME --range`)",
+    "not_read": "of a partition that no task has",
+    "taken": "of a replay that is not over",
+    "replayed": "replayed before (--again sends them again)",
+    "doubtful": "of a cancelled replay that may have delivered them (--again sends them again)",
+}
 
 
 @app.command("list")
 def list_(
     name: Name,
+    ids: Ids = None,
+    stage: Stage = "",
+    since: Since = "",
+    until: Until = "",
+    partition: PartitionText = "",
+    reason: ReasonText = "",
+    run: RunId = "",
+    state: State = "open",
     last: Annotated[int, typer.Option("--last", min=1, max=100_000, help="Show only this many, the newest.")] = 20,
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List rejected records of a connector, newest first."""
+    """List rejected records of a connector, newest first: those that are open, unless --state says otherwise."""
     from connect_core.service import dead_letters
 
+    words = _words(stage, since, until, partition, reason, run, ids, state)
     with reading() as opened:
-        found = output.newest(dead_letters.listed(opened, name, last=last + 1), last)
-    keys = ("id", "partition", "offset", "stage", "kind", "message", "stored_at")
+        found = output.newest(dead_letters.listed(opened, name, words, last=last + 1), last)
+    keys = ("id", "partition", "offset", "stage", "kind", "message", "state", "stored_at")
     rows = [[letter[key] for key in keys] for letter in found]
     columns = (
         Column("ID"),
@@ -39,6 +78,7 @@ def list_(
         Column("STAGE", 3),
         Column("KIND", 2),
         Column("MESSAGE", 2, cut="end"),
+        Column("STATE", 5),
         Column("STORED AT", 4),
     )
     told = {"connector": name, "dead_letters": found}
@@ -51,7 +91,7 @@ def show(
     number: Annotated[int, typer.Argument(help="Number of the dead letter, as `list` shows it.", metavar="ID")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Show one rejected record with the first 64 KiB of its original bytes."""
+    """Show one rejected record with its key and headers, and the first 64 KiB of its original bytes."""
     from connect_core.service import dead_letters
 
     with reading() as opened:
@@ -63,3 +103,123 @@ def show(
         output.line(output.shown_bytes(told["original"]))
 
     output.emit(as_json, told, for_people)
+
+
+@app.command()
+def export(
+    name: Name,
+    to: Annotated[
+        str, typer.Option("--to", help="A new file for JSON lines with the payloads; - writes them to stdout.")
+    ],
+    ids: Ids = None,
+    stage: Stage = "",
+    since: Since = "",
+    until: Until = "",
+    partition: PartitionText = "",
+    reason: ReasonText = "",
+    run: RunId = "",
+    state: State = "open",
+    as_json: JsonFlag = False,
+) -> None:
+    """Write rejected records to a file, whole: one JSON object a line, oldest first."""
+    from connect_core.service import dead_letters
+
+    words = _words(stage, since, until, partition, reason, run, ids, state)
+    with reading() as opened:
+        exported = dead_letters.export(opened, name, words, to, sys.stdout)
+    text = f"{name}: {output.count(exported, 'dead letter')} exported"
+    if to == "-":
+        output.notice(text)
+    else:
+        told = {"connector": name, "exported": exported, "to": to}
+        output.emit(as_json, told, lambda: output.line(f"{text} to {to}"))
+
+
+@app.command()
+def replay(
+    name: Name,
+    ids: Ids = None,
+    stage: Stage = "",
+    since: Since = "",
+    until: Until = "",
+    partition: PartitionText = "",
+    reason: ReasonText = "",
+    run: RunId = "",
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Also those that were, or may have been, replayed before."),
+    ] = False,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option("--sink", help="KEY=VALUE: override an option of the sink. May be given several times."),
+    ] = None,
+    why: Why = "",
+    yes: Yes = False,
+    engine: EngineName = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Send rejected records again, through the document as it is now, each once. Killed, the same command continues."""
+    from connect_core.service.letter_replays import Replay
+    from connect_core.service.letter_replays import replay as replay_letters
+    from connect_core.service.runs import How
+
+    wanted = Replay(_words(stage, since, until, partition, reason, run, ids), again, tuple(sink or ()), why)
+    with working() as opened:
+        how = How(partial(listening, as_json), output.notice, engine)
+        told = replay_letters(opened, name, wanted, agreeing_on_letters(yes, "Replay them?", _LEFT_OUT), how)
+    output.emit(as_json, told, lambda: _show_replays(told))
+
+
+@app.command()
+def discard(
+    name: Name,
+    ids: Ids = None,
+    stage: Stage = "",
+    since: Since = "",
+    until: Until = "",
+    partition: PartitionText = "",
+    reason: ReasonText = "",
+    run: RunId = "",
+    why: Why = "",
+    yes: Yes = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Mark rejected records as discarded: no longer listed or replayed. None is deleted."""
+    from connect_core.service import dead_letters
+
+    words = _words(stage, since, until, partition, reason, run, ids)
+    with reading() as opened:
+        told = dead_letters.discard(opened, name, words, agreeing_on_letters(yes, "Discard them?", {}), why=why)
+    output.emit(
+        as_json, told, lambda: output.line(f"{name}: {output.count(told['discarded'], 'dead letter')} discarded")
+    )
+
+
+def _words(
+    stage: str,
+    since: str,
+    until: str,
+    partition: str,
+    reason: str,
+    run: str,
+    ids: list[int] | None,
+    state: str = "open",
+) -> Words:
+    from connect_core.service.dead_letters import Words
+
+    return Words(stage, since, until, partition, reason, run, tuple(ids or ()), state)
+
+
+def _show_replays(told: dict[str, Any]) -> None:
+    from connect_core.service.run_report import counts, noteworthy
+
+    name = told["connector"]
+    if not told["replays"]:
+        output.line(f"{name}: no dead letters to replay")
+    for sentence in left_out(told["left_out"], _LEFT_OUT):
+        output.line(f"  {sentence}")
+    for one in told["replays"]:
+        if "ranges" in one:
+            output.line(f"{name}: {counts(one)} ({one['seconds']:.1f} s)")
+            output.line("\n".join([*noteworthy(one), f"  receipts: waybill receipts {name} --stream {one['stream']}"]))
+        output.line(f"{name}: {one['stream']} is {one['state']}")

@@ -15,10 +15,10 @@ from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
 from connect_core.ledger.begun import Begun
 from connect_core.ledger.connectors import Applied, Connector, Connectors, ConnectorStanding, Revision
 from connect_core.ledger.database import engine_for, parse_url
+from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, DeadLetter, DeadLetters, Wanted
 from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
     CommittedOffset,
-    DeadLetter,
     Deed,
     History,
     OffsetStep,
@@ -28,6 +28,7 @@ from connect_core.ledger.history import (
 )
 from connect_core.ledger.identity import Identity
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
+from connect_core.ledger.letter_replays import LetterChoice, LetterReplays, replay_stream, replays_letters
 from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
 from connect_core.ledger.partitions import PartitionState, PartitionStates
@@ -39,6 +40,8 @@ from connect_core.ledger.settling import Settling
 from connect_core.ledger.tracing import BegunRange, Traces
 
 __all__ = [
+    "REPLAY_KIND",
+    "STATES",
     "UNFINISHED",
     "Applied",
     "Backfill",
@@ -47,6 +50,7 @@ __all__ = [
     "CommittedOffset",
     "Connector",
     "ConnectorStanding",
+    "Count",
     "DeadLetter",
     "Deed",
     "FloorsBeside",
@@ -54,6 +58,7 @@ __all__ = [
     "Lease",
     "LeaseState",
     "Ledger",
+    "LetterChoice",
     "OffsetStep",
     "PartitionState",
     "Repeats",
@@ -62,8 +67,11 @@ __all__ = [
     "SettledRange",
     "StoredGap",
     "TargetWriter",
+    "Wanted",
     "check",
     "new_run_id",
+    "replay_stream",
+    "replays_letters",
     "target_lease_id",
     "task_lease_id",
     "upgrade",
@@ -82,6 +90,8 @@ class Ledger(
     Offsets,
     Moves,
     History,
+    DeadLetters,
+    LetterReplays,
     Backfills,
     Identity,
     Traces,

@@ -30,13 +30,14 @@ UNFINISHED = (RUNNING, FAILED)
 
 @dataclass(frozen=True)
 class Backfill:
-    """`kind` is backfill or replay. `asked` is what was wanted, in the words of whoever began it; `parts` what it came
-    to, by partition and in order. `sink` are the sink's options that differ from the document's, which is taken as
-    `revision` has it. `state` is running (also while nobody works on it), done, failed or cancelled."""
+    """`kind` is backfill, replay, or dead-letters: a replay of those (`letter_replays`). `asked` is what was wanted, in
+    the words of whoever began it; `parts` what it came to, by partition and in order. `sink` are the sink's options
+    that differ from the document's, which is taken as `revision` has it. `state` is running (also while nobody works on
+    it), done, failed or cancelled."""
 
     uid: str
     stream: str
-    kind: Literal["backfill", "replay"]
+    kind: Literal["backfill", "replay", "dead-letters"]
     revision: int
     asked: Json
     parts: tuple[Part, ...]
@@ -61,13 +62,13 @@ class Backfills(Transactions):
             raise ValueError(f"stream {wanted.stream!r} with {len(wanted.parts)} parts is no backfill")
         with self._write() as connection:
             locked(connection, wanted.uid)  # whoever comes at the same moment waits here, and sees the row
-            stored = _stored(connection, wanted.uid, wanted.stream)
-            return stored or _inserted(connection, wanted)
+            stored = stored_backfill(connection, wanted.uid, wanted.stream)
+            return stored or inserted(connection, wanted)
 
     def backfill(self, uid: str, stream: str) -> Backfill | None:
         """None when nobody has begun one of this stream."""
         with self._read() as connection:
-            return _stored(connection, uid, stream)
+            return stored_backfill(connection, uid, stream)
 
     def backfills(self, uid: str | None = None) -> list[Backfill]:
         """Newest first; of every connector when no uid is given."""
@@ -119,12 +120,14 @@ def _changing(uid: str, stream: str, states: Sequence[str], **values: object) ->
     return BACKFILLS.update().where(here, BACKFILLS.c.state.in_(states)).values(**values)
 
 
-def _stored(connection: Connection, uid: str, stream: str) -> Backfill | None:
+def stored_backfill(connection: Connection, uid: str, stream: str) -> Backfill | None:
+    """None when nobody has begun one of this stream."""
     row = connection.execute(_ONE, {"connector": uid, "of_stream": stream}).one_or_none()
     return None if row is None else _backfill_of(row)
 
 
-def _inserted(connection: Connection, wanted: Backfill) -> Backfill:
+def inserted(connection: Connection, wanted: Backfill) -> Backfill:
+    """Stores it with its first positions. For whoever has locked the connector, and seen that it is not there."""
     moment = now()
     row = {
         **{

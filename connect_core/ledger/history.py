@@ -1,6 +1,6 @@
-"""What was done, for people: runs, receipts, offsets and their history, gaps, dead letters, who did what.
+"""What was done, for people: runs, receipts, offsets and their history, gaps, who did what.
 
-Read by the CLI, the API and reconcile. Writes nothing but the removal of dead letters.
+Read by the CLI, the API and reconcile. Writes nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from connect_core.errors import ConfigError, Failure
-from connect_core.ledger.auditing import note
+from connect_core.errors import Failure
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.rows import position_of, receipt_of
 from connect_core.ledger.skips import HandMove, Skip, skips_of
-from connect_core.ledger.tables import AUDIT, DEAD_LETTERS, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
+from connect_core.ledger.tables import AUDIT, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.values import LIVE, ORIGIN, Gap, Json, Pins, Position
 from connect_core.work import Receipt
@@ -100,26 +99,6 @@ class StoredGap:
     partition: Partition
     gap: Gap
     run_id: str | None
-    stored_at: datetime
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """A rejected record: `offset`, `ordinal` and `incarnation` with its partition are its coordinates."""
-
-    id: int
-    uid: str
-    stream: str
-    partition: Partition
-    incarnation: int
-    offset: int
-    ordinal: int
-    stage: str
-    kind: str
-    message: str
-    original: bytes
-    topic: str | None
-    run_id: str
     stored_at: datetime
 
 
@@ -267,29 +246,6 @@ class History(Transactions):
         with self._read() as connection:
             return [_gap_by_hand(skip) for skip in skips_of(map(_hand_move, connection.execute(moves)))]
 
-    def dead_letters(self, uid: str, limit: int = 50) -> list[DeadLetter]:
-        """Newest first, with the original bytes."""
-        query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.uid == uid).order_by(DEAD_LETTERS.c.id.desc())
-        with self._read() as connection:
-            return [dead_letter_of(row) for row in connection.execute(query.limit(limit))]
-
-    def dead_letter(self, dead_letter_id: int) -> DeadLetter:
-        """Raises ConfigError when there is none of this number."""
-        with self._read() as connection:
-            query = sa.select(DEAD_LETTERS).where(DEAD_LETTERS.c.id == dead_letter_id)
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            raise ConfigError(f"There is no dead letter {dead_letter_id}", next_step="See `waybill dead-letters list`")
-        return dead_letter_of(row)
-
-    def discard_dead_letters(self, uid: str, ids: Sequence[int], *, who: str, why: str = "") -> int:
-        """Removes dead letters for good; returns how many there were."""
-        with self._write() as connection:
-            wanted = DEAD_LETTERS.delete().where(DEAD_LETTERS.c.uid == uid, DEAD_LETTERS.c.id.in_(list(ids)))
-            removed = connection.execute(wanted).rowcount
-            note(connection, uid, "discard dead letters", who, why, {"ids": list(ids), "removed": removed})
-        return removed
-
     def audit(self, uid: str | None = None, limit: int = 50) -> list[Deed]:
         """What people changed, newest first."""
         query = sa.select(AUDIT).order_by(AUDIT.c.id.desc()).limit(limit)
@@ -382,22 +338,3 @@ def _gap_by_hand(skip: Skip) -> StoredGap:
 def _hand_move(row: Any) -> HandMove:
     step = _changed_step(row)
     return HandMove(step.stream, step.partition, step.before, step.after, row.who, row.why, step.at)
-
-
-def dead_letter_of(row: Any) -> DeadLetter:
-    return DeadLetter(
-        id=row.id,
-        uid=row.uid,
-        stream=row.stream,
-        partition=Partition(row.partition_key),
-        incarnation=row.incarnation,
-        offset=row.record_offset,
-        ordinal=row.ordinal,
-        stage=row.stage,
-        kind=row.kind,
-        message=row.message,
-        original=row.original,
-        topic=row.topic,
-        run_id=row.run_id,
-        stored_at=row.stored_at,
-    )

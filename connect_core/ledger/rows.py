@@ -140,7 +140,7 @@ def receipt_digest(receipt: Receipt) -> str:
         digest.update(json.dumps(asdict(gap), sort_keys=True).encode())
     for reject in receipt.rejects:
         named = (reject.offset, reject.ordinal, reject.stage, reject.kind, reject.message, reject.topic)
-        digest.update(json.dumps([*named, len(reject.original)]).encode())
+        digest.update(json.dumps([*named, reject.attributes, len(reject.original)]).encode())
         digest.update(reject.original)
     return digest.hexdigest()
 

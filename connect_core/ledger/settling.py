@@ -16,9 +16,11 @@ from sqlalchemy import Connection
 
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
+from connect_core.ledger.dead_letters import UNTOUCHED
 from connect_core.ledger.floors import WantedMove, moved
 from connect_core.ledger.gaps import keep_gaps
 from connect_core.ledger.leases import Lease, fence
+from connect_core.ledger.letter_replays import close_letters, replays_letters
 from connect_core.ledger.live import merge_settled
 from connect_core.ledger.ranges import FLOOR_KEY, locked_floors, require_continuous
 from connect_core.ledger.rows import (
@@ -172,6 +174,9 @@ def _moved_of(connection: Connection, stream: str, closings: Sequence[_Closing])
 def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequence[Row]) -> None:
     if not closings:
         return
+    for one in closings:
+        if replays_letters(one.row.stream):
+            close_letters(connection, one.row, one.receipt, one.run_id, one.moment)
     connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
     upsert(connection, FLOORS, FLOOR_KEY, floors)
@@ -207,6 +212,9 @@ def _gap_rows(one: _Closing) -> list[Row]:
 
 
 def _dead_letter_rows(one: _Closing) -> list[Row]:
+    """New ones: a replay of dead letters has none."""
+    if replays_letters(one.row.stream):
+        return []
     return [
         {
             **one.place(),
@@ -219,6 +227,8 @@ def _dead_letter_rows(one: _Closing) -> list[Row]:
             "message": storable(reject.message),
             "original": reject.original,
             "topic": None if reject.topic is None else storable(reject.topic),
+            "attributes": reject.attributes,
+            **UNTOUCHED,
         }
         for reject in one.receipt.rejects
     ]

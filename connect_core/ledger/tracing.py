@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from connect_core.ledger.database import Transactions
-from connect_core.ledger.history import DeadLetter, SettledRange, dead_letter_of, settled_of
+from connect_core.ledger.dead_letters import DeadLetter, dead_letter_of
+from connect_core.ledger.history import SettledRange, settled_of
 from connect_core.ledger.tables import DEAD_LETTERS, RANGES
 from connect_core.sdk.records import Partition
 

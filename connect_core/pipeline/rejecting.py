@@ -8,32 +8,36 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from connect_core.sdk.values import Reject
+from connect_core.pipeline.letters import attributes
+from connect_core.sdk.values import Json, Reject
 
-MAX_ORIGINAL_BYTES = 64 * 1024
-"""What is kept of a rejected record."""
+MAX_ORIGINAL_BYTES = 4 * 1024 * 1024
+"""What is kept of the payload of a rejected record: all that a message holds, by the defaults of a broker."""
 
 
 def reject_row(records: pa.RecordBatch, row: int, stage: str, kind: str, message: str) -> Reject:
-    """A row that goes no further, with the bytes it had."""
+    """A row that goes no further, with all that it had."""
     return Reject(
         offset=records.column("offset")[row].as_py(),
         ordinal=records.column("ordinal")[row].as_py() or 0,
         stage=stage,
         kind=kind,
         message=message,
-        original=_original(records, row),
         topic=records.column("topic")[row].as_py(),
+        **_kept(records, row),
     )
 
 
 def as_read(rejects: Iterable[Reject], records: pa.RecordBatch) -> Iterator[Reject]:
-    """Rejects of what these records became, with the payloads that they came with."""
+    """Rejects of what these records became, with all that they came with."""
     offsets = records.column("offset").to_numpy()
     for reject in rejects:
-        yield replace(reject, original=_original(records, int(np.searchsorted(offsets, reject.offset))))
+        row = int(np.searchsorted(offsets, reject.offset))
+        yield replace(reject, topic=records.column("topic")[row].as_py(), **_kept(records, row))
 
 
-def _original(records: pa.RecordBatch, row: int) -> bytes:
-    original: bytes = (records.column("value")[row].as_py() or b"")[:MAX_ORIGINAL_BYTES]
-    return original
+def _kept(records: pa.RecordBatch, row: int) -> Json:
+    """Of a row; without attributes where its payload is too large to be kept."""
+    original: bytes = records.column("value")[row].as_py() or b""
+    whole = len(original) <= MAX_ORIGINAL_BYTES
+    return {"original": original[:MAX_ORIGINAL_BYTES], "attributes": attributes(records, row) if whole else None}

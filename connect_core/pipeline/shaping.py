@@ -75,6 +75,11 @@ class Pipeline:
             fields = fields.where(holding(when, fields))
         return fields, rejected
 
+    @property
+    def changes(self) -> bool:
+        """Whether what passes may differ from what was read."""
+        return self.document.get("rules") is not None or has_rows(self.document)
+
     @cached_property
     def _reshaping(self) -> Reshaping | None:
         """None where payloads stay bytes."""

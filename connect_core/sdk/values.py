@@ -261,7 +261,8 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Reject:
-    """A record that failed. `original` has its bytes as read (cut at a limit); `offset` and `ordinal` identify it."""
+    """A record that failed. `original` has its bytes as read (cut at a limit); `offset` and `ordinal` identify it.
+    `attributes` is what it had beside payload and topic, None where what is kept is not the whole record as read."""
 
     offset: int
     ordinal: int
@@ -270,6 +271,7 @@ class Reject:
     message: str
     original: bytes
     topic: str | None = None
+    attributes: Json | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", mask_secrets(self.message))

@@ -1,42 +1,238 @@
-"""The records that were rejected, as they were read."""
+"""The records that were rejected, as they were read: listed, shown, exported, discarded. `letter_replays` sends them
+again.
+"""
 
 from __future__ import annotations
 
-from connect_core.errors import ConfigError
-from connect_core.ledger import DeadLetter
+import base64
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from connect_core.errors import ConfigError, Fault
+from connect_core.ledger import STATES, Connector, Count, DeadLetter, Ledger, Wanted
 from connect_core.sdk.values import Json
+from connect_core.service.json_values import plain
 from connect_core.service.opened import Opened
 
+__all__ = [
+    "STATES",
+    "Agree",
+    "LettersPreview",
+    "Words",
+    "discard",
+    "export",
+    "listed",
+    "require_known",
+    "shown",
+    "wanted_of",
+]
 
-def listed(opened: Opened, name: str, *, last: int = 20) -> list[Json]:
+SHOWN_BYTES = 64 * 1024
+_AT_ONCE = 16
+"""So many are read at once for an export: each may hold some megabytes."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a person says of dead letters, as written; what is empty says nothing. `since` and `until` are times with
+    their zone, or how long ago. `state` is one of `STATES`, or `all`."""
+
+    stage: str = ""
+    since: str = ""
+    until: str = ""
+    partition: str = ""
+    reason: str = ""
+    run: str = ""
+    ids: tuple[int, ...] = ()
+    state: str = "open"
+
+    def asked(self) -> Json:
+        """What is kept of them."""
+        return {name: value for name, value in asdict(self).items() if value and name != "state"}
+
+
+@dataclass(frozen=True)
+class LettersPreview:
+    """What is about to happen to the letters that were chosen: how many of each partition and stage. `left_out` says
+    how many are not meant, and why; `resumed` are replays that go on first."""
+
+    connector: str
+    counts: tuple[Count, ...]
+    left_out: Mapping[str, int]
+    resumed: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> int:
+        return sum(one.letters for one in self.counts)
+
+
+Agree = Callable[[LettersPreview], None]
+"""Raises when nobody wants it: then nothing is changed."""
+
+
+def listed(opened: Opened, name: str, words: Words = Words(state="all"), *, last: int = 20) -> list[Json]:
     """The newest `last` of a connector, the newest first; without their payloads."""
     connector = opened.ledger.connector(name)
-    return [_told(letter) for letter in opened.ledger.dead_letters(connector.uid, limit=last)]
+    found = opened.ledger.dead_letters(connector.uid, last, wanted_of(words), payloads=False)
+    return [_told(letter) for letter in found]
 
 
 def shown(opened: Opened, name: str, number: int) -> Json:
-    """One with its `original`: the first 64 KiB of its bytes."""
-    connector = opened.ledger.connector(name)
-    letter = opened.ledger.dead_letter(number)
+    """One with what it had beside its payload, and its `original`: the first 64 KiB of its bytes."""
+    letter = _letter(opened.ledger, opened.ledger.connector(name), number)
+    return {**_told(letter), **_attributes(letter), "original": letter.original[:SHOWN_BYTES]}
+
+
+def export(opened: Opened, name: str, words: Words, path: str, out: TextIO) -> int:
+    """Writes them to a new file as JSON lines, oldest first, or to `out` when the path is `-`; how many there were.
+    The file is there when it is whole. Raises ConfigError when there is one already."""
+    connector, wanted = opened.ledger.connector(name), wanted_of(words)
+    require_known(opened.ledger, connector, words)
+    lines = (f"{_line(letter)}\n" for letter in _in_order(opened.ledger, connector, wanted))
+    if path == "-":
+        return sum(1 for line in lines if out.write(line))
+    return _write_new(Path(path), lines)
+
+
+def discard(opened: Opened, name: str, words: Words, agree: Agree, *, why: str = "") -> Json:
+    """Marks them once somebody has agreed; none is deleted. Those that a replay is sending stay as they are."""
+    ledger, connector = opened.ledger, opened.ledger.connector(name)
+    require_known(ledger, connector, words)
+    wanted = replace(wanted_of(words), states=("open",))
+    newest = max((one.id for one in ledger.dead_letters(connector.uid, 1, wanted, payloads=False)), default=0)
+    counts = ledger.count_dead_letters(connector.uid, wanted)
+    discarded = 0
+    if counts:
+        agree(LettersPreview(name, tuple(counts), {}))
+        user = opened.settings.user
+        wanted = replace(wanted, newest=newest)  # what came while somebody thought about it was not shown
+        discarded = ledger.discard_dead_letters(connector.uid, wanted, who=user, why=why, asked=words.asked())
+    return {"connector": name, "discarded": discarded}
+
+
+def wanted_of(words: Words) -> Wanted:
+    """Raises ConfigError for a time that is none, or a state that is none."""
+    from connect_core.replication.backfill.request import parse_moment
+
+    now, faults = datetime.now(UTC), []
+    moments: dict[str, datetime | None] = {"since": None, "until": None}
+    for name in moments:
+        if text := getattr(words, name):
+            try:
+                moments[name] = parse_moment(text, now)
+            except ValueError as error:
+                faults.append(Fault(name, str(error)))
+    if words.state not in (*STATES, "all"):
+        faults.append(Fault("state", f"{words.state!r} is none of {', '.join(STATES)}, all"))
+    if faults:
+        raise ConfigError("Dead letters cannot be chosen so", faults=tuple(faults))
+    return Wanted(
+        stage=words.stage,
+        since=moments["since"],
+        until=moments["until"],
+        partition=words.partition,
+        reason=words.reason,
+        run=words.run,
+        ids=words.ids,
+        states=tuple(one for one in STATES if words.state in (one, "all")),
+    )
+
+
+def require_known(ledger: Ledger, connector: Connector, words: Words) -> None:
+    """Raises ConfigError for a number that is no letter of this connector."""
+    for number in words.ids:
+        _letter(ledger, connector, number)
+
+
+def _letter(ledger: Ledger, connector: Connector, number: int) -> DeadLetter:
+    letter = ledger.dead_letter(number)
     if letter.uid != connector.uid:
         raise ConfigError(
-            f"Dead letter {number} is not one of {name}", next_step=f"See `waybill dead-letters list {name}`"
+            f"Dead letter {number} is not one of {connector.name}",
+            next_step=f"See `waybill dead-letters list {connector.name}`",
         )
-    return {**_told(letter), "original": letter.original}
+    return letter
+
+
+def _in_order(ledger: Ledger, connector: Connector, wanted: Wanted) -> Iterator[DeadLetter]:
+    behind = 0
+    while some := ledger.dead_letters_behind(connector.uid, wanted, behind, _AT_ONCE):
+        yield from some
+        behind = some[-1].id
+
+
+def _write_new(path: Path, lines: Iterator[str]) -> int:
+    if path.exists():
+        raise ConfigError("There is a file of this name already", where=str(path), next_step="Name another one")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            written = sum(1 for line in lines if file.write(line))
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
+    except OSError as error:
+        words = f"The file cannot be written: {error.strerror}"
+        raise ConfigError(words, where=str(path), next_step="Name a file in a folder that you may write") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return written
+
+
+def _line(letter: DeadLetter) -> str:
+    told = {**_told(letter), **_attributes(letter), "payload": _payload(letter)}
+    return json.dumps(told, default=plain, ensure_ascii=False)
+
+
+def _payload(letter: DeadLetter) -> Json:
+    """As text where it is text, else as base64; nothing where the record had none."""
+    if letter.attributes and letter.attributes.get("no_value"):
+        return {}
+    try:
+        return {"text": letter.original.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(letter.original).decode()}
+
+
+def _attributes(letter: DeadLetter) -> Json:
+    """What the record had beside its payload. Nothing of that is known of one that is kept in part."""
+    kept = letter.attributes or {}
+    at = kept.get("timestamp")
+    return {
+        "key": kept.get("key"),
+        "tags": kept.get("tags"),
+        "headers": kept.get("headers", []),
+        "timestamp_ms": at,
+        "whole": letter.attributes is not None,
+    }
 
 
 def _told(letter: DeadLetter) -> Json:
+    reason = letter.reason
     return {
         "id": letter.id,
+        "state": letter.state,
         "stream": letter.stream,
         "partition": letter.partition.key,
         "incarnation": letter.incarnation,
         "offset": letter.offset,
         "ordinal": letter.ordinal,
-        "stage": letter.stage,
-        "kind": letter.kind,
-        "message": letter.message,
+        "stage": reason.stage,
+        "kind": reason.kind,
+        "message": reason.message,
         "topic": letter.topic,
         "run": letter.run_id,
         "stored_at": letter.stored_at,
+        "replay": letter.replay,
+        "replayed_by": letter.replayed_run,
+        "replayed_at": letter.replayed_at,
+        "discarded_at": letter.discarded_at,
     }

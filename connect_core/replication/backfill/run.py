@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connect_core.config import Resolved, Settings, diverted, load_document, resolve, with_policies
+from connect_core.config import ALL, Resolved, Settings, diverted, load_document, resolve, with_policies
 from connect_core.errors import ConfigError, Retriable
-from connect_core.ledger import Backfill, Connector, Ledger
+from connect_core.ledger import REPLAY_KIND, Backfill, Connector, Ledger
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.values import LIVE, Json
 
 
 def stored_backfill(ledger: Ledger, connector: Connector, stream: str) -> Backfill:
-    """By its stream, or by the id that it was begun with. Raises ConfigError when nobody has begun it, or when a
-    backfill and a replay have that id."""
+    """By its stream, or by the id that it was begun with. Raises ConfigError when nobody has begun it, or when
+    several of different kinds have that id."""
     found = ledger.backfill(connector.uid, stream)
     if found is None:
-        kinds = [ledger.backfill(connector.uid, f"{kind}-{stream}") for kind in ("backfill", "replay")]
+        kinds = [ledger.backfill(connector.uid, f"{kind}-{stream}") for kind in ("backfill", "replay", REPLAY_KIND)]
         of_id = [one for one in kinds if one is not None]
         if len(of_id) == 1:
             return of_id[0]
@@ -38,6 +38,9 @@ def backfill_context(context: RunContext, stored: Backfill, settings: Settings) 
     ends when all is moved: a window is for what is still to come.
     """
     resolved = backfill_resolved(context, stored, settings)
+    replays_letters = stored.kind == REPLAY_KIND
+    if replays_letters:  # what is rejected again stays a dead letter, and holds up no other
+        resolved = replace(resolved, tolerance=ALL)
     return replace(
         context,
         connector=replace(context.connector, revision=stored.revision),
@@ -47,6 +50,7 @@ def backfill_context(context: RunContext, stored: Backfill, settings: Settings) 
         window_s=0.0,
         backfill_plan=BackfillPlan(stored.parts),
         accept_gaps=context.accept_gaps or bool(stored.asked.get("accept_gaps")),
+        replays_letters=replays_letters,
         halted=lambda: context.halted() or _cancelled(context, stored.stream),
     )
 

@@ -55,7 +55,7 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         )
     draft = _draft(context, settings, request, stream, who)
     resolved = backfill_resolved(context, draft, settings)
-    _require_apart(context, settings, resolved, stream)
+    require_apart(context, settings, resolved, stream)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
         known = ledger.partitions(connector.uid)
@@ -141,7 +141,7 @@ def _shown(asked: Json) -> str:
     return ", ".join(f"{name} {value if isinstance(value, str) else ' '.join(value)}" for name, value in asked.items())
 
 
-def _require_apart(context: RunContext, settings: Settings, resolved: Resolved, stream: str) -> None:
+def require_apart(context: RunContext, settings: Settings, resolved: Resolved, stream: str) -> None:
     """Raises ConfigError when the live stream, or a backfill that is not over, has what can have one writer only."""
     ledger, connector = context.ledger, context.connector
     wanted = _alone(resolved)

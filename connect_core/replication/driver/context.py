@@ -65,6 +65,8 @@ class RunContext:
     stream: str = LIVE
     backfill_plan: BackfillPlan | None = None
     """What a backfill or a replay moves, and nothing else; None: what there is."""
+    replays_letters: bool = False
+    """Whether its records are dead letters, which the ledger has, and not those of the source."""
     window_s: float = 0.0
     """How long a run stays and follows its source, from its start; 0: it ends when what was there is moved."""
     attempt_of: str | None = None

@@ -24,6 +24,7 @@ from connect_core.replication.driver.lifecycle import gravity, put_aside_error, 
 from connect_core.replication.driver.no_secrets import require_no_secret
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.replication.driver.task import TaskRun
+from connect_core.replication.worker.letters import letters_source
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE
 from connect_core.work import Receipt
@@ -160,6 +161,8 @@ def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
         with _naming(context):
             source = systems.source(revealed(context.resolved.source), resources)
             sink = systems.sink(revealed(context.resolved.sink), resources)
+        if context.replays_letters:
+            source = letters_source(source)
         run = TaskRun(context, shared.assignment, task, source, sink, shared.named)
         try:
             return run.run() if context.stream == LIVE else run_backfill_task(context, run)

@@ -25,6 +25,7 @@ from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
+from connect_core.replication.driver.letters import letters_of
 from connect_core.replication.driver.other_hosts import require_reachable
 from connect_core.replication.driver.presence import present
 from connect_core.replication.driver.rate import Budget
@@ -308,6 +309,7 @@ class TaskRun(TaskContext):
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
             holder=self.held.leases[0].holder,
+            letters=letters_of(self.ledger, self.uid, items) if self.context.replays_letters else None,
         )
 
     def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -242,6 +243,8 @@ class WorkerRange:
         reject = reject_row(record, 0, "write", kind, message)
         if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
             raise self._not_tolerated(reject)
+        if self.pipeline.changes:  # it is an output, and no record that could be read again
+            reject = replace(reject, attributes=None)
         self.counts.refuse(reject, record)
 
     def _stop(self, error: TooManyRejects) -> None:

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sqlalchemy import event
 
 from connect_core.errors import ConfigError, DataError, Fenced, LeaseHeld
-from connect_core.ledger import Lease, LeaseState, Ledger, task_lease_id
+from connect_core.ledger import Lease, LeaseState, Ledger, Wanted, task_lease_id
 from connect_core.ledger.tables import RANGES
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
@@ -470,7 +470,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def dead_letters_are_discarded(self) -> None:
         oldest = self.ledger.dead_letters(self.uid, limit=_MANY)[-1]
-        assert self.ledger.discard_dead_letters(self.uid, [oldest.id], who="ann") == 1
+        assert self.ledger.discard_dead_letters(self.uid, Wanted(ids=(oldest.id,)), who="ann", asked={}) == 1
         place = (oldest.stream, oldest.partition)
         del self.model.dead_letters[place, oldest.incarnation, oldest.offset, oldest.ordinal, oldest.stage]
         self.model.deeds.append("discard dead letters")

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from connect_core.ledger import Ledger
+from connect_core.ledger import Ledger, Wanted
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.values import LIVE, Floor, Gap, Position, Reject
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned
@@ -61,7 +61,7 @@ def a_life(ledger: Ledger) -> None:
     for reading in (ledger.receipts, ledger.offsets, ledger.offset_history, ledger.gaps, ledger.runs, ledger.audit):
         reading(later.uid)
     for letter in ledger.dead_letters(later.uid):
-        ledger.discard_dead_letters(later.uid, [letter.id], who="ann")
+        ledger.discard_dead_letters(later.uid, Wanted(ids=(letter.id,)), who="ann", asked={})
     ledger.live_leases(later.uid)
     ledger.positions(later.uid, LIVE, [Q0, Q1])
     ledger.end_run(later.run_id, state="done", failure=None, summary={})

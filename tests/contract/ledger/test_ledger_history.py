@@ -10,7 +10,7 @@ import pytest
 
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Failure, Fenced
-from connect_core.ledger import Ledger
+from connect_core.ledger import Ledger, Wanted
 from connect_core.sdk.values import LIVE, Floor, Gap, Position, Reject
 from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
@@ -124,12 +124,16 @@ def test_dead_letters_are_discarded_by_their_numbers(worker: Worker) -> None:
     first, second, third = reversed(ledger.dead_letters(uid))
     assert [one.id for one in ledger.dead_letters(uid, limit=1)] == [third.id]
     other = Worker.started(ledger, "other").uid
-    assert ledger.discard_dead_letters(other, [first.id], who="bob") == 0
-    assert ledger.discard_dead_letters(uid, [first.id, third.id, 10**6], who="bob", why="noise") == 2
+    assert ledger.discard_dead_letters(other, Wanted(ids=(first.id,)), who="bob", asked={}) == 0
+    wanted = Wanted(ids=(first.id, third.id, 10**6))
+    assert ledger.discard_dead_letters(uid, wanted, who="bob", why="noise", asked={"ids": [1]}) == 2
     assert ledger.dead_letters(uid) == [second]
-    assert ledger.audit(uid)[0].detail["removed"] == 2
+    assert ledger.audit(uid)[0].detail == {"discarded": 2, "asked": {"ids": [1]}}
+    assert ledger.discard_dead_letters(uid, wanted, who="bob", asked={}) == 0
+    assert (ledger.dead_letter(first.id).state, second.state) == ("discarded", "open")
+    assert ledger.dead_letter(first.id).original == b""
     with pytest.raises(ConfigError, match="no dead letter"):
-        ledger.dead_letter(first.id)
+        ledger.dead_letter(10**6)
 
 
 def test_the_audit_is_of_one_connector_or_of_all(worker: Worker) -> None:
