@@ -44,9 +44,11 @@ def sqlite_ledger(empty_ledger: Path, tmp_path: Path) -> str:
 
 @pytest.fixture
 def postgresql_ledger(postgresql_database: str) -> str:
-    """One database for the whole session, emptied: to make one takes longer than most tests."""
+    """One database for the whole session, emptied: to make one takes longer than most tests. Dead letters are numbered
+    from 1, as in a new one."""
     tables = [table.name for table in reversed(METADATA.sorted_tables) if table is not LEDGER]
     administer(postgresql_database, "; ".join(f"DELETE FROM {name}" for name in tables))
+    administer(postgresql_database, "ALTER SEQUENCE dead_letters_id_seq RESTART")
     return postgresql_database
 
 
