@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange
+from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange, replays_letters
 from connect_core.sdk.records import Coordinates, Partition
 from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
 from connect_core.sdk.values import LIVE, Json
@@ -82,7 +82,8 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
     for one in found:
         for partition in opened.ledger.partitions_of_id(connector.uid, one.lineage.partition_id):
             if one.lineage.uid == connector.uid:
-                mine.setdefault((one.lineage, one.offset), _Wanted(partition, one.offset, one))
+                known = _as_read(opened, one) if replays_letters(one.lineage.stream) else one
+                mine.setdefault((known.lineage, known.offset), _Wanted(partition, known.offset, known))
     if not mine:
         others = sorted({one.lineage.uid for one in found} - {connector.uid})
         whose = f"It is of another connector (uid {', '.join(others)})" if others else "Nobody knows who wrote it"
@@ -94,6 +95,13 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
             else "Keys are found in the topics of the newest range, as long as brokers keep them",
         )
     return list(mine.values())
+
+
+def _as_read(opened: Opened, replayed: Coordinates) -> Coordinates:
+    """Of a record that a replay has delivered: what it was in the source."""
+    letter = opened.ledger.dead_letter(replayed.offset)
+    lineage = replayed.lineage._replace(stream=letter.stream, incarnation=letter.incarnation, origin="")
+    return Coordinates(lineage, letter.offset, replayed.ordinal)
 
 
 def _beside(target: str, ranges: Sequence[Json]) -> str:
@@ -113,6 +121,8 @@ def _trace(opened: Opened, connector: Connector, wanted: _Wanted, resources: Exi
     letters = ledger.dead_letters_of(uid, partition, offset)
     ranges = [_settled(opened, connector, wanted, one, letters, resources) for one in settled]
     ranges += [_begun(one) for one in begun]
+    for letter in _sent_again(letters, wanted):
+        ranges += _replayed(opened, connector, letter, resources)
     return {
         "partition": wanted.partition.key,
         "offset": wanted.offset,
@@ -134,6 +144,11 @@ def _settled(
     if mine and state != "delivered":
         state, places = "rejected", []
         what = f"in {mine[0].stage}: {mine[0].message} (dead letter {mine[0].id})"
+    letters_of_it = [letter.id for letter in mine]
+    return {**_range(one), "state": state, "what": what, "places": places, "dead_letters": letters_of_it}
+
+
+def _range(one: SettledRange) -> Json:
     return {
         "range": one.id,
         "stream": one.stream,
@@ -143,11 +158,24 @@ def _settled(
         "run": one.run_id,
         "attempts": one.attempts,
         "settled_at": one.settled_at,
-        "state": state,
-        "what": what,
-        "places": places,
-        "dead_letters": [letter.id for letter in mine],
     }
+
+
+def _sent_again(letters: Sequence[DeadLetter], wanted: _Wanted) -> list[DeadLetter]:
+    """Those that a replay has settled; the last one counts."""
+    return [one for one in letters if one.replayed_at and wanted.has(one.stream, one.incarnation)]
+
+
+def _replayed(opened: Opened, connector: Connector, letter: DeadLetter, resources: ExitStack) -> list[Json]:
+    """What the last replay of a dead letter came to."""
+    told = []
+    for one in opened.ledger.replays_of(letter):
+        state, what, places = "rejected", f"again, in {letter.reason.stage}: {letter.reason.message}", list[str]()
+        if not letter.again:
+            state, what, places = _in_target(opened, connector, _Wanted(letter.partition, letter.id), one, resources)
+        what = f"dead letter {letter.id} was replayed{': ' if what else ''}{what}"
+        told.append({**_range(one), "state": state, "what": what, "places": places, "dead_letters": [letter.id]})
+    return told
 
 
 def _in_target(

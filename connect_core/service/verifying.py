@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from connect_core.config import diverted, revealed, single_writers
 from connect_core.errors import ConfigError, DataError
-from connect_core.ledger import UNFINISHED, Connector, SettledRange
+from connect_core.ledger import UNFINISHED, Connector, SettledRange, replays_letters
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
 from connect_core.sdk.spans import uncovered
@@ -45,7 +45,8 @@ def verified(
     seconds, or all of a stream; of these a share, in whole runs that chance chooses. Of each verdict how many ranges
     and records; and the ranges that are not as their receipts say, but for those `repaired`: a later stream has sent
     them again the same way, and what that sent is all there. Not `in_source` are those of a former incarnation: under
-    their offsets the source has other records by now. Not `in_target` are those that a backfill would send elsewhere.
+    their offsets the source has other records by now; nor those of a replay of dead letters, whose offsets are numbers
+    of letters. Not `in_target` are those that a backfill would send elsewhere.
     Raises ConfigError for a target that cannot be read again."""
     connector = opened.ledger.connector(name)
     since = None if since_s is None else datetime.now(UTC) - timedelta(seconds=since_s)
@@ -73,6 +74,7 @@ def verified(
             told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
                 in_source = current.get(one.partition, one.incarnation) == one.incarnation
+                in_source = in_source and not replays_letters(one.stream)
                 there = {"in_source": in_source, "in_target": ways.of(one) == ways.of_a_backfill}
                 others.append(_told(one, verdict, what, found.place) | there)
             progress(done, len(chosen))
@@ -200,6 +202,8 @@ def claim_of(opened: Opened, one: SettledRange) -> Claim:
 def _sent_again_by(opened: Opened, ways: _Ways, one: SettledRange, resources: ExitStack) -> str:
     """The stream that has sent all of a range later, the same way, of which all is there; empty where there is none."""
     connector, begin, end = ways.connector, one.receipt.begin, one.receipt.end
+    if replays_letters(one.stream):  # another replay of these numbers may have had fewer of them
+        return ""
     over = opened.ledger.settled_over(connector.uid, one.partition, begin, end)
     beside = [each for each in over if each.stream != one.stream and each.incarnation == one.incarnation]
     later = [each for each in beside if each.id > one.id and ways.of(each) == ways.of(one)]
