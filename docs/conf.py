@@ -23,6 +23,7 @@ NAVIGATION = {
             "docs/verify",
             "docs/trace",
             "docs/backfill",
+            "docs/dead-letters",
             "docs/fail-over",
             "docs/scale-out",
             "docs/kubernetes",

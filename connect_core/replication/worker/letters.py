@@ -50,7 +50,7 @@ class LettersSource:
         letters = self._letters.get(wanted.partition.id, Letters((), wanted.begin))
         rows, place = letters.rows, wanted.begin
         for start in range(0, len(rows), LETTERS_AT_ONCE):
-            if limit.quantum_left_s() <= 0:
+            if start and limit.quantum_left_s() <= 0:
                 return
             some = rows[start : start + LETTERS_AT_ONCE]
             yield SourceBatch(as_records(some), some[-1].id + 1, _holes(place, some))

@@ -47,9 +47,9 @@ def test_it_reads_as_far_as_its_lane_brought_letters() -> None:
     assert list(letters_source(MemorySource([])).read(WANTED, limit())) == []
 
 
-def test_it_ends_with_the_quantum() -> None:
-    over = limit(-1)
-    assert list(source(3, 4).read(WANTED, over)) == []
+def test_it_ends_with_the_quantum_behind_a_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "LETTERS_AT_ONCE", 2)
+    assert [batch.next_offset for batch in source(3, 4, 5).read(WANTED, limit(-1))] == [5]
 
 
 def test_bounds_end_where_the_part_does_whatever_the_real_source_has() -> None:

@@ -15,7 +15,7 @@ from connect_core.replication.worker.counts import BatchCounts, RangeCounts
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.sink import OnRefused
-from connect_core.sdk.values import Delivered, Limit, OpenRange
+from connect_core.sdk.values import Delivered, Json, Limit, OpenRange
 from connect_core.work import Lane, Outcome
 from tests.unit.replication.memory import MemorySource, records
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld, _Writer
@@ -74,6 +74,17 @@ def refuse(world: SeveralWorld, *bodies: bytes) -> None:
 
 def moved(world: SeveralWorld, lane: Lane) -> list[Outcome]:
     return move(lane, world.several, world.sink)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("pipeline", "kept"), [({}, {}), ({"rules": [{"name": "all", "keys": "k"}]}, None)])
+def test_an_output_that_is_refused_is_no_record_that_could_be_read_again(
+    four: SeveralWorld, pipeline: Json, kept: Json | None
+) -> None:
+    refuse(four, b"b7")
+    [outcome] = moved(four, replace(four.lane(B, end=50), tolerance=-1, pipeline=pipeline))
+    assert outcome.receipt is not None
+    [letter] = outcome.receipt.rejects
+    assert (letter.offset, letter.attributes) == (7, kept)
 
 
 @pytest.mark.parametrize("record", [0, 9, 20, 49], ids=["first", "last of a batch", "in the middle", "last"])
