@@ -1,11 +1,13 @@
-"""Backfills and replays are begun and gone on with: here, or by the Airflow that runs the connectors."""
+"""Backfills and replays are begun and gone on with: here, or by the Airflow that runs the connectors. What replays dead
+letters has no words in the form of its DAG, and runs here.
+"""
 
 from __future__ import annotations
 
 import time
 
 from connect_core import engine
-from connect_core.ledger import Backfill, Connector, Ledger, SettledRange
+from connect_core.ledger import REPLAY_KIND, Backfill, Connector, Ledger, SettledRange
 from connect_core.orchestration import control
 from connect_core.orchestration.names import backfill_dag
 from connect_core.orchestration.rest import Airflow
@@ -55,7 +57,7 @@ def _run(opened: AtWork, connector: Connector, stored: Backfill, how: How) -> Js
     how.say(f"{name}: {stream} into {target or 'the sink of the document'}")
     how.say(f"{name}: progress: waybill backfills show {name} {stream}")
     with control.airflow_of(opened.home, opened.settings) as airflow:
-        if airflow and not how.engine and stored.state != "done":
+        if airflow and not how.engine and stored.state != "done" and stored.kind != REPLAY_KIND:
             known = {one.id for one in _receipts(opened.ledger, stored)}
             _follow(airflow, opened.ledger, connector, stored, how)
             settled = [one.receipt for one in _receipts(opened.ledger, stored) if one.id not in known]

@@ -24,7 +24,7 @@ RECORDS = 2_600
 BAD = [number for number in range(RECORDS) if number % 2]
 WORSE = [number for number in BAD if number % 97 == 1]
 """Those of the bad ones that the document of today rejects too."""
-REPLAY = ("dead-letters", "replay", "ovens", "--yes", "--engine", "inline")
+REPLAY = ("dead-letters", "replay", "ovens", "--yes")
 ATTEMPTS = 8
 
 
@@ -40,6 +40,7 @@ class Ovens:
 
     site: Site
     target: str
+    engine: str = "inline"
 
     def __post_init__(self) -> None:
         self.site.settings.update(SHORT_LEASES)
@@ -48,7 +49,7 @@ class Ovens:
         queues = [[body_of(n) for n in range(half)], [body_of(n) for n in range(half, RECORDS)]]
         fill(self.site.name_servers, self.origin, queues)
         self.apply("int32")
-        self.site.waybill("run", "ovens", "--engine", "inline")
+        self.site.waybill("run", "ovens")
         assert len(self.letters()) == len(BAD)
         self.live = Counter(self.arrived())
         self.apply("text")
@@ -64,6 +65,7 @@ class Ovens:
                 "parse": {"format": "json", "fields": {"heat": heat, "n": "int64", "pad": "text"}},
                 "errors": {"tolerance": "all"},
                 "limits": {"range_records": 500},
+                **({"engine": self.engine} if self.engine else {}),
             },
         )
 
@@ -111,6 +113,21 @@ class Ovens:
         return len(streams)
 
 
+def struck(ovens: Ovens, row: FaultRow, step: str, passes: int = 0) -> None:
+    """Whoever comes to the step is killed, and the driver with it. The same command finishes what was begun."""
+    ovens.site.fault(step, "stop", passes)
+    driver = ovens.site.start(*REPLAY)
+    pid = stopped_at(ovens.site, step, driver)
+    assert pid is not None, driver.communicate()
+    row.strikes()
+    kill(pid)
+    kill(driver.pid)
+    ended(driver)
+    ovens.until_done()
+    row.moves_again()
+    assert ovens.check(row) == 1
+
+
 STEPS = (
     ("leased", 0),
     ("before-planned", 0),
@@ -137,19 +154,15 @@ def test_a_replay_killed_at_a_step_is_finished_by_the_same_command(
         where=f"RocketMQ → {target}",
         database="SQLite",
     )
-    ovens = Ovens(inline_site, target)
-    ovens.site.fault(step, "stop", passes)
-    driver = ovens.site.start(*REPLAY)
-    pid = stopped_at(ovens.site, step, driver)
-    assert pid is not None, driver.communicate()
-    row.strikes()
-    kill(pid)
-    if pid != driver.pid:
-        kill(driver.pid)
-    ended(driver)
-    ovens.until_done()
-    row.moves_again()
-    assert ovens.check(row) == 1
+    struck(Ovens(inline_site, target), row, step, passes)
+
+
+@pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed", "settled"])
+def test_a_replay_by_spark_on_postgresql_is_finished_by_the_same_command(site: Site, row: FaultRow, step: str) -> None:
+    row.describe(
+        f"SIGKILL of a replay of dead letters at {step}", where="RocketMQ → topic, by Spark", database="PostgreSQL"
+    )
+    struck(Ovens(site, "topic", engine=""), row, step)
 
 
 @pytest.mark.parametrize("step", [pytest.param("batch-written"), pytest.param("settled", marks=COSTLY)])

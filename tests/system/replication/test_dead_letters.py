@@ -14,6 +14,8 @@ import pytest
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from connect_core.rocketmq.wire import properties
+from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_devices import devices, listening
 from tests.site import Site
 
 FIELDS = {"heat": "int32", "n": "int64"}
@@ -212,3 +214,38 @@ def test_a_replayed_message_arrives_with_all_that_it_had(inline_site: Site) -> N
         assert [(one["state"], one["places"]) for one in record["ranges"]] == [("rejected", []), ("delivered", [place])]
     run = record["ranges"][1]["run"]
     assert "dead-letters replay copy" in site.waybill("replay", "copy", "--run", run, code=2)
+
+
+@pytest.mark.server
+def test_what_a_broker_has_pushed_once_is_replayed(bare_site: Site, mosquitto: Mosquitto) -> None:
+    """It was acknowledged, and never comes again: the ledger has it, with its topic."""
+    site = bare_site
+
+    def applied(heat: str) -> None:
+        source = {"host": mosquitto.host, "port": mosquitto.port, "filters": ["ovens/+"]}
+        site.apply(
+            "pushed",
+            {
+                "source": {"mqtt": source},
+                "sink": {"mqtt": {"host": mosquitto.host, "port": mosquitto.port, "topic": "copies/{topic[2]}"}},
+                "parse": {"format": "json", "fields": {"heat": heat, "n": "int64"}},
+                "errors": {"tolerance": "all"},
+                "engine": "inline",
+            },
+        )
+
+    applied("int32")
+    site.waybill("run", "pushed")
+    payloads = [body(n, "hot" if n % 2 else n).encode() for n in range(20)]
+    with listening(mosquitto, "copies/#") as listener:
+        with devices(mosquitto) as made:
+            made.publish("ovens/a", payloads)
+            made.wait()
+        site.waybill("run", "pushed")
+        assert listener.payloads(10) == payloads[::2]
+        applied("text")
+        (told,) = site.json("dead-letters", "replay", "pushed", "--yes")["replays"]
+        assert (told["delivered"], told["rejected"], told["possible_duplicates"]) == (10, 0, 0)
+        assert listener.payloads(20) == [*payloads[::2], *payloads[1::2]]
+        assert {message.topic for message in listener.messages} == {"copies/a"}
+    assert site.json("dead-letters", "list", "pushed")["dead_letters"] == []
