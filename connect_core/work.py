@@ -151,6 +151,22 @@ class Pace(NamedTuple):
 UNPACED = Pace()
 
 
+class RejectLimit(NamedTuple):
+    """How many records of each partition may be rejected in `window_s`: so many, and such a share of those read. None:
+    any."""
+
+    records: int | None
+    share: float | None
+    window_s: float
+
+
+class ReadLately(NamedTuple):
+    """What receipts of a time say of a partition."""
+
+    read: int = 0
+    rejected: int = 0
+
+
 @dataclass(frozen=True)
 class Lane:
     """All that a worker needs to know. Travels as bytes in a column, never in a closure or a command line.
@@ -162,6 +178,7 @@ class Lane:
     is the lane's share of what its connector may move. `tolerance` is how many records of a partition a run may reject,
     below zero any number; `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is
     who has the lease. `letters` are what its ranges read, by id of the partition, where they replay dead letters.
+    `reject_limit` is what may be rejected over runs, `lately` what was in that time, by id of the partition.
     """
 
     connector: str
@@ -184,6 +201,8 @@ class Lane:
     rejected: Mapping[str, int] = field(default_factory=dict)
     holder: str = ""
     letters: Mapping[str, Letters] | None = None
+    reject_limit: RejectLimit | None = None
+    lately: Mapping[str, ReadLately] = field(default_factory=dict)
 
     @property
     def attempt(self) -> Attempt:

@@ -7,7 +7,7 @@ judge them. Nothing is read, looked up or resolved.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -249,6 +249,25 @@ class Limits(_Part):
     )
 
 
+class RejectBudget(_Part):
+    """How many of the records that `tolerance` allows to fail may do so within a time, whatever runs."""
+
+    records: int | None = Field(
+        default=None, ge=1, strict=True, description="So many records of each partition within the window."
+    )
+    share: Share | None = Field(
+        default=None,
+        description="This share of the records read of each partition within the window, of 1,000 at least.",
+    )
+    window: Seconds = Field(default=3600.0, gt=0, description="How far back is counted, by settled receipts.")
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.records is None and self.share is None:
+            raise ValueError("limits nothing: give records, share or both")
+        return self
+
+
 class Errors(_Part):
     """What happens to records that fail, and to records that are gone."""
 
@@ -257,12 +276,23 @@ class Errors(_Part):
         description="none, all, or how many records of each partition a run may reject, a window included; one more "
         "puts the partition aside until the next run.",
     )
+    budget: RejectBudget | None = Field(
+        default=None,
+        description="Of what tolerance allows, how many records may fail within a time, over all runs; one more puts "
+        "the partition aside until the window has moved on.",
+    )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
     on_data_loss: Literal["fail", "skip"] = Field(
         default="fail",
         validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
         description="When records of the source are gone: fail, or record the gap and continue after it.",
     )
+
+    @model_validator(mode="after")
+    def _budget_of_something(self) -> Self:
+        if self.budget and not self.tolerance:
+            raise ValueError("budget limits what tolerance allows, and tolerance is none: make it all, or a number")
+        return self
 
 
 class Alerts(_Part):

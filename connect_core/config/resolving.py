@@ -21,7 +21,7 @@ from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Fault, Unreachable
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
-from connect_core.work import Side
+from connect_core.work import RejectLimit, Side
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Resolved:
     range_bytes: int
     tolerance: int
     on_data_loss: str
+    reject_limit: RejectLimit | None = None
     records_per_second: int = 0
     window_s: float = 0.0
     assignment: str = "even"
@@ -90,11 +91,17 @@ def resolve(
         range_bytes=document.limits.range_bytes,
         tolerance=document.errors.tolerance,
         on_data_loss=document.errors.on_data_loss,
+        reject_limit=_reject_limit(document),
         records_per_second=document.limits.records_per_second,
         window_s=document.schedule.window or 0.0,
         assignment=document.assignment,
         connections=said,
     )
+
+
+def _reject_limit(document: ConnectorDocument) -> RejectLimit | None:
+    budget = document.errors.budget
+    return RejectLimit(budget.records, budget.share, budget.window) if budget else None
 
 
 def with_policies(role: Role, pinned: Side, now: Side) -> Side:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from connect_core.errors import Failure
-from connect_core.ledger.database import Transactions
+from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.rows import position_of, receipt_of
 from connect_core.ledger.skips import HandMove, Skip, skips_of
 from connect_core.ledger.tables import AUDIT, GAPS, OFFSET_CHANGES, OFFSETS, RANGES, RUNS
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.values import LIVE, ORIGIN, Gap, Json, Pins, Position
-from connect_core.work import Receipt
+from connect_core.work import ReadLately, Receipt
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,22 @@ class History(Transactions):
             behind = same.where(RANGES.c.end_offset > offset).order_by(RANGES.c.begin_offset).limit(each_side)
             around = [settled_of(one) for query in (before, behind) for one in connection.execute(query)]
         return settled_of(row), sorted(around, key=lambda one: (one.receipt.begin, one.receipt.end))
+
+    def read_lately(
+        self, uid: str, stream: str, partitions: Sequence[Partition], window_s: float
+    ) -> dict[str, ReadLately]:
+        """What the receipts of the last `window_s` seconds say of these partitions, by their id."""
+        read, rejected = (sa.func.coalesce(sa.func.sum(RANGES.c[name]), 0) for name in ("read", "rejected"))
+        query = (
+            sa.select(RANGES.c.partition_id, read.label("read"), rejected.label("rejected"))
+            .where(RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.state == "settled")
+            .where(RANGES.c.closed_at >= now() - timedelta(seconds=window_s))
+            .where(RANGES.c.partition_id.in_([one.id for one in partitions]))
+            .group_by(RANGES.c.partition_id)
+        )
+        with self._read() as connection:
+            rows = connection.execute(query)
+            return {row.partition_id: ReadLately(int(row.read), int(row.rejected)) for row in rows}
 
     def ranges_of_run(self, uid: str, run: str) -> list[SettledRange]:
         """What one run has settled, in that order. `run` may be a scheduler's, with or without the words before it:

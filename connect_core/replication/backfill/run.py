@@ -40,7 +40,7 @@ def backfill_context(context: RunContext, stored: Backfill, settings: Settings) 
     resolved = backfill_resolved(context, stored, settings)
     replays_letters = stored.kind == REPLAY_KIND
     if replays_letters:  # what is rejected again stays a dead letter, and holds up no other
-        resolved = replace(resolved, tolerance=ALL)
+        resolved = replace(resolved, tolerance=ALL, reject_limit=None)
     return replace(
         context,
         connector=replace(context.connector, revision=stored.revision),
@@ -73,7 +73,14 @@ def backfill_resolved(
     resolved = resolve(document.model_copy(update={"tasks": tasks}), context.home, settings, connector.uid, pinned)
     source = with_policies("source", resolved.source, now.source)
     sink = with_policies("sink", resolved.sink, now.sink)
-    return replace(resolved, source=source, sink=sink, tolerance=now.tolerance, on_data_loss=now.on_data_loss)
+    return replace(
+        resolved,
+        source=source,
+        sink=sink,
+        tolerance=now.tolerance,
+        reject_limit=now.reject_limit,
+        on_data_loss=now.on_data_loss,
+    )
 
 
 def gets_nowhere(connector: str, stream: str) -> Retriable:

@@ -39,7 +39,7 @@ from connect_core.sdk.sink import ByOffset, Sink
 from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, OpenRange, Position, Range
 from connect_core.version import code_version
-from connect_core.work import Lane, Outcome, Pace
+from connect_core.work import Lane, Outcome, Pace, ReadLately
 
 
 class TaskRun(TaskContext):
@@ -309,8 +309,17 @@ class TaskRun(TaskContext):
             pace=pace,
             rejected={item.range.partition.id: self._rejected[item.range.partition.id] for item in items},
             holder=self.held.leases[0].holder,
+            reject_limit=self.context.resolved.reject_limit,
+            lately=self._lately(items),
             letters=letters_of(self.ledger, self.uid, items) if self.context.replays_letters else None,
         )
+
+    def _lately(self, items: tuple[OpenRange, ...]) -> dict[str, ReadLately]:
+        """What was read and rejected within the time for which the document has a budget."""
+        limit = self.context.resolved.reject_limit
+        if limit is None:
+            return {}
+        return self.ledger.read_lately(self.uid, self.stream, [item.range.partition for item in items], limit.window_s)
 
     def _with_current_floors(self, items: tuple[OpenRange, ...]) -> tuple[OpenRange, ...]:
         """A range that waited for its lane was planned before the ones settled since: their floors moved."""

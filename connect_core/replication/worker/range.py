@@ -23,13 +23,14 @@ from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
 from connect_core.replication.worker.outside import unpinned
 from connect_core.replication.worker.pacer import Pacer
+from connect_core.replication.worker.reject_budget import first_over, is_spent, words
 from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, Writer
 from connect_core.sdk.source import OfFiles, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
-from connect_core.work import Lane, Outcome
+from connect_core.work import Lane, Outcome, ReadLately
 
 _MOMENT_NS = 1_000_000_000
 
@@ -68,6 +69,8 @@ class WorkerRange:
         """Whether the target has refused a record that is not tolerated: nothing more is written."""
         self._rejecting = 0
         """So many rejects of the batch that is being written are not counted yet."""
+        lately = lane.lately.get(item.range.partition.id, ReadLately())
+        self._budget = (lane.reject_limit, lately) if lane.reject_limit else None
         self.started = clock.monotonic()
 
     def run(self) -> Outcome:
@@ -189,6 +192,7 @@ class WorkerRange:
         unfit = as_read((*invalid, *outside.rejected), batch.records)
         rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
         end, failure = self._tolerated(rejects, batch.next_offset)
+        end, failure = self._within_budget(rejects, batch.records, end, failure)
         wanted: tuple[str, ...] = ()
         if outside.end is not None and outside.end < end:
             end, failure, wanted = outside.end, None, outside.wanted
@@ -243,6 +247,8 @@ class WorkerRange:
         reject = reject_row(record, 0, "write", kind, message)
         if self.lane.tolerance >= 0 and self._rejects_left() <= self._rejecting:
             raise self._not_tolerated(reject)
+        if self._budget and is_spent(*self._budget, self.counts.read, len(self.counts.rejects) + self._rejecting):
+            raise self._over_budget(reject)
         if self.pipeline.changes:  # it is an output, and no record that could be read again
             reject = replace(reject, attributes=None)
         self.counts.refuse(reject, record)
@@ -258,6 +264,28 @@ class WorkerRange:
             return end, None
         first = rejects[max(left, 0)]
         return first.offset, Failure.of(self._not_tolerated(first))
+
+    def _within_budget(
+        self, rejects: list[Reject], records: pa.RecordBatch, end: int, failure: Failure | None
+    ) -> tuple[int, Failure | None]:
+        """The same where the document says how many may be rejected within a time."""
+        if not (self._budget and rejects):
+            return end, failure
+        offsets = records.column("offset").to_numpy()
+        first = first_over(*self._budget, self.counts.read, len(self.counts.rejects), rejects, offsets)
+        if first is None or first.offset >= end:
+            return end, failure
+        return first.offset, Failure.of(self._over_budget(first))
+
+    def _over_budget(self, first: Reject) -> TooManyRejects:
+        limit = words(self.lane.reject_limit) if self.lane.reject_limit else ""
+        return TooManyRejects(
+            f"A record was rejected at stage {first.stage} ({first.kind}: {first.message}), and errors.budget allows"
+            f" {limit} of each partition",
+            where=f"{self.where()}, offset {first.offset}",
+            next_step="Correct the source or the document; a run continues here when the window has moved on, or with a"
+            " larger errors.budget",
+        )
 
     def _rejects_left(self) -> int:
         """How many more the document tolerates, where it does not tolerate any number."""

@@ -174,6 +174,22 @@ def test_a_letter_that_is_gone_from_the_source_is_replayed_all_the_same(bare_sit
     assert [one["n"] for one in replayed(replay(site))] == [1, 2]
 
 
+def test_a_budget_of_rejects_counts_over_runs(bare_site: Site) -> None:
+    site = bare_site
+    apply(site, errors={"tolerance": "all", "budget": {"records": 2, "window": "1h"}})
+    feed(site, body(0, "hot"), body(1, 1))
+    site.waybill("run", "oven", "--engine", "inline")
+    feed(site, body(2, "hot"), body(3, 3), body(4, f"hot {SECRET}"), body(5, 5))
+    said = site.waybill("run", "oven", "--engine", "inline", code=5)
+    assert "errors.budget allows 2 records in 1h" in said
+    assert SECRET not in said
+    assert [json.loads(line)["n"] for line in (site.folder / "out.log").read_text().splitlines()] == [1, 3]
+    apply(site, errors={"tolerance": "all", "budget": {"records": 3, "window": "1h"}})
+    site.waybill("run", "oven", "--engine", "inline")
+    assert [json.loads(line)["n"] for line in (site.folder / "out.log").read_text().splitlines()] == [1, 3, 5]
+    assert len(letters(site)) == 3
+
+
 @pytest.mark.server
 def test_a_replayed_message_arrives_with_all_that_it_had(inline_site: Site) -> None:
     site = inline_site

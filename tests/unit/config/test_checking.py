@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config import ALL, Settings, check, check_paths, load_document, read_text
+from connect_core.config import ALL, Settings, check, check_paths, load_document, read_text, resolve
 from connect_core.errors import ConfigError
+from connect_core.work import RejectLimit
 
 Faults = Callable[..., list[str]]
 
@@ -66,6 +67,14 @@ def test_what_is_stored_is_as_written_with_absolute_paths(home: Path, settings: 
 def test_tolerance(word: str, value: int, home: Path, settings: Settings) -> None:
     written = read_text(_with(f"errors: {{tolerance: {word}}}"), where="x")[0]
     assert check(written, home, settings).document.errors.tolerance == value
+
+
+def test_a_budget_of_rejects(home: Path, settings: Settings) -> None:
+    ends = "version: 1\nname: x\nsource: {file: {path: a}}\nsink: {file: {path: b}}\n"
+    budget = "{records: 100, share: 0.5%, window: 10m}"
+    written = read_text(f"{ends}errors: {{tolerance: all, budget: {budget}}}\n", where="x")[0]
+    document = check(written, home, settings).document
+    assert resolve(document, home, settings, "uid").reject_limit == RejectLimit(100, 0.005, 600)
 
 
 def test_what_may_be_left_out(faults: Faults) -> None:
@@ -134,6 +143,9 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("errors: {tolerance: some}"), "errors.tolerance: line 11: 'some' is not none, all or the number"),
         (_with("errors: {tolerance: -1}"), "-1 is not none, all or the number"),
         (_with("errors: {tolerance: true}"), "True is not none, all or the number"),
+        (_with("errors: {budget: {records: 5}}"), "budget limits what tolerance allows, and tolerance is none"),
+        (_with("errors: {tolerance: all, budget: {window: 1h}}"), "limits nothing: give records, share or both"),
+        (_with("errors: {tolerance: all, budget: {share: 5}}"), "errors.budget.share: line 11: 5 is not a share"),
         (_with("errors: {dead_letter: topic}"), "errors.dead_letter: line 11: input should be 'ledger', found 'topic'"),
         (_with("errors: {on_data_loss: ignore}"), "errors.on_data_loss: line 11: input should be 'fail' or 'skip'"),
         (_with("errors: {on_gap: ignore}"), "errors.on_gap: line 11: input should be 'fail' or 'skip'"),
