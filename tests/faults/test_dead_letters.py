@@ -65,6 +65,7 @@ class Ovens:
                 "parse": {"format": "json", "fields": {"heat": heat, "n": "int64", "pad": "text"}},
                 "errors": {"tolerance": "all"},
                 "limits": {"range_records": 500},
+                "tasks": 2 if self.target == "topic" else 1,
                 **({"engine": self.engine} if self.engine else {}),
             },
         )

@@ -11,13 +11,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from connect_core import clock, systems
-from connect_core.config import Settings, revealed, sink_changes
+from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
 from connect_core.ledger import REPLAY_KIND, Backfill, LetterChoice, Wanted, new_run_id, replay_stream
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.start import require_apart
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import ByOffset
 from connect_core.sdk.values import Json
 
 
@@ -50,10 +51,22 @@ def begun_letters(
         why=why,
     )
     resolved = backfill_resolved(context, draft, settings)
+    _require_any_order(resolved)
     require_apart(context, settings, resolved, stream)
     _require_named(context, {partition for partition, _ in choice.sent})
     shown = replace(wanted, newest=choice.newest)
     return ledger.begin_letter_replay(draft, shown, ledger.partitions(connector.uid).keys(), again=again)
+
+
+def _require_any_order(resolved: Resolved) -> None:
+    """Raises ConfigError for a target that takes the higher offset for the newer record: numbers of dead letters say
+    nothing of that, and a row could be passed over, or replaced by an older one."""
+    if isinstance(systems.sink(revealed(resolved.sink)), ByOffset):
+        raise ConfigError(
+            "The sink knows by offsets which of two records is newer, and dead letters are numbered in another order",
+            where=f"connector {resolved.name}, sink {resolved.sink.system}",
+            next_step="Move the records again from the source: waybill backfill NAME --range PARTITION:BEGIN-END",
+        )
 
 
 def _require_named(context: RunContext, partitions: set[Partition]) -> None:
