@@ -57,7 +57,7 @@ def agreeing_on_letters(yes: bool, question: str, words: Mapping[str, str]) -> A
             output.notice(f"{preview.connector}: {sentence}")
         if not yes and not sys.stdin.isatty():
             raise ConfigError(
-                question,
+                "This needs a confirmation",
                 where=f"connector {preview.connector}, {output.count(preview.letters, 'dead letter')}",
                 next_step="Nothing was changed. Add --yes to confirm",
             )

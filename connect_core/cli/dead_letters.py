@@ -26,7 +26,10 @@ Name = Annotated[
 ]
 Ids = Annotated[
     list[int] | None,
-    typer.Argument(help="Numbers of dead letters, as `list` shows them; without them, all that the options choose."),
+    typer.Argument(
+        help="Numbers of dead letters, as `list` shows them; without them, all that the options choose.",
+        metavar="[ID]...",
+    ),
 ]
 Stage = Annotated[str, typer.Option("--stage", help="Only those rejected at this stage, such as parse or write.")]
 Since = Annotated[

@@ -24,6 +24,8 @@ RECORDS = 2_600
 BAD = [number for number in range(RECORDS) if number % 2]
 WORSE = [number for number in BAD if number % 97 == 1]
 """Those of the bad ones that the document of today rejects too."""
+LATE = 1_000
+"""By rules, records from here on go to a second topic too."""
 REPLAY = ("dead-letters", "replay", "ovens", "--yes")
 ATTEMPTS = 8
 
@@ -35,8 +37,8 @@ def body_of(number: int) -> bytes:
 
 @dataclass
 class Ovens:
-    """Two queues of a topic → a topic, or a file. Every second record is a dead letter, those of a queue are several
-    ranges, and the first of these are several batches."""
+    """Two queues of a topic → a topic, two topics by rules, or a file. Every second record is a dead letter, those of a
+    queue are several ranges, and the first of these are several batches."""
 
     site: Site
     target: str
@@ -44,7 +46,7 @@ class Ovens:
 
     def __post_init__(self) -> None:
         self.site.settings.update(SHORT_LEASES)
-        self.origin = f"{self.site.topic}-in"
+        self.origin, self.late = f"{self.site.topic}-in", f"{self.site.topic}-late"
         half = RECORDS // 2
         queues = [[body_of(n) for n in range(half)], [body_of(n) for n in range(half, RECORDS)]]
         fill(self.site.name_servers, self.origin, queues)
@@ -56,7 +58,8 @@ class Ovens:
 
     def apply(self, heat: str) -> None:
         rocketmq = {"name_servers": [*self.site.name_servers], "topic": self.site.topic, "queues": 2}
-        sink = {"rocketmq": rocketmq} if self.target == "topic" else {"file": {"path": "out.log"}}
+        sink = {"file": {"path": "out.log"}} if self.target == "file" else {"rocketmq": rocketmq}
+        rules = [{"name": "all"}, {"name": "late", "when": f"$.n >= {LATE}", "to": self.late}]
         self.site.apply(
             "ovens",
             {
@@ -66,6 +69,7 @@ class Ovens:
                 "errors": {"tolerance": "all"},
                 "limits": {"range_records": 500},
                 "tasks": 2 if self.target == "topic" else 1,
+                **({"rules": rules} if self.target == "topics" else {}),
                 **({"engine": self.engine} if self.engine else {}),
             },
         )
@@ -76,10 +80,11 @@ class Ovens:
         return found
 
     def arrived(self) -> list[bytes]:
-        if self.target == "topic":
+        if self.target != "file":
             self.site.messages()  # which waits until all of it is visible
-            queues = records_of(self.site.name_servers, self.site.topic)
-            return [record for queue in queues.values() for record in queue]
+            topics = [self.site.topic, *([self.late] if self.target == "topics" else [])]
+            queues = [queue for topic in topics for queue in records_of(self.site.name_servers, topic).values()]
+            return [record for queue in queues for record in queue]
         paths = [path for path in self.site.folder.glob("out.log*") if ".unsettled-" not in path.name]
         return [line for path in paths for line in lines_of(path)]
 
@@ -96,7 +101,9 @@ class Ovens:
 
     def check(self, row: FaultRow) -> int:
         """How many replays there were: each has come to those that are rejected again."""
-        wanted = Counter(body_of(number) for number in BAD if number not in WORSE)
+        good = [number for number in BAD if number not in WORSE]
+        twice = [number for number in good if number >= LATE] if self.target == "topics" else []
+        wanted = Counter(body_of(number) for number in (*good, *twice))
         found = self.replayed()
         row.lost, row.repeated = sum((wanted - found).values()), sum((found - wanted).values())
         told = self.site.json("receipts", "ovens", "--stream", "all", "--last", "1000")["receipts"]
@@ -104,7 +111,7 @@ class Ovens:
         streams = {one["stream"] for one in replays}
         row.duplicates = sum(one["duplicates"] for one in replays)
         assert (row.lost, row.repeated, row.duplicates) == (0, 0, 0)
-        assert sum(one["delivered"] + one["deduplicated"] for one in replays) == len(BAD) - len(WORSE)
+        assert sum(one["delivered"] + one["deduplicated"] for one in replays) == wanted.total()
         assert sum(one["rejected"] for one in replays) == len(WORSE) * len(streams)
         assert len(self.letters("replayed")) == len(BAD) - len(WORSE)
         left = self.letters()
@@ -145,7 +152,7 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("target", ["topic", "file"])
+@pytest.mark.parametrize("target", ["topic", "topics", "file"])
 @pytest.mark.parametrize(("step", "passes"), STEPS)
 def test_a_replay_killed_at_a_step_is_finished_by_the_same_command(
     inline_site: Site, row: FaultRow, target: str, step: str, passes: int
