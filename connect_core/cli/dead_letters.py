@@ -47,6 +47,7 @@ _LEFT_OUT = {
     "not_read": "of a partition that no task has",
     "taken": "of a replay that is not over",
     "replayed": "replayed before (--again sends them again)",
+    "discarded": "discarded",
     "doubtful": "of a cancelled replay that may have delivered them (--again sends them again)",
 }
 

@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from connect_core.ledger.backfills import UNFINISHED, Backfill, inserted, stored_backfill
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions
-from connect_core.ledger.dead_letters import REPLAY_KIND, Count, State, Wanted, chunks, conditions
+from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, State, Wanted, chunks, conditions
 from connect_core.ledger.rows import storable
 from connect_core.ledger.tables import BACKFILLS, DEAD_LETTERS, RANGES
 from connect_core.sdk.records import Partition
@@ -33,8 +33,9 @@ from connect_core.work import Letter, Letters, Receipt
 _PREFIX = f"{REPLAY_KIND}-"
 
 IN_PART, NOT_READ, TAKEN, REPLAYED, DOUBTFUL = "in_part", "not_read", "taken", "replayed", "doubtful"
+DISCARDED = "discarded"
 """Why a letter is not sent: only a part of its record is kept; no task has its partition; a replay that is not over has
-it; it was replayed; a replay that was cancelled may have delivered it."""
+it; it was replayed; a replay that was cancelled may have delivered it; it was discarded."""
 
 
 def replay_stream(id_: str) -> str:
@@ -58,23 +59,25 @@ class _Head(NamedTuple):
     whole: bool
     replay: str | None
     replayed: bool
+    discarded: bool
 
 
 @dataclass(frozen=True)
 class LetterChoice:
     """What a replay would send: `sent` are the letters that stand for their records, counted in `counts`; with the
-    others of these records they are `ids`. `left_out` says why how many are not sent, `newest` is the highest number
+    others of these records they are `taken`. `left_out` says why how many are not sent, `newest` is the highest number
     that was looked at."""
 
     sent: tuple[tuple[Partition, int], ...]
-    ids: tuple[int, ...]
+    taken: tuple[tuple[Partition, int], ...]
     counts: tuple[Count, ...]
     left_out: dict[str, int]
     newest: int
 
     def parts(self) -> tuple[Part, ...]:
-        """From the first to the last of each partition. What lies between and is not chosen is no letter of it."""
-        numbers = sorted(self.sent)
+        """From the first to the last that is taken of each partition: all of them are settled. What lies between and is
+        not taken is no letter of it."""
+        numbers = sorted(self.taken)
         spans = [(one, [number for _, number in some]) for one, some in groupby(numbers, key=lambda sent: sent[0])]
         return tuple(Part(partition, 0, of[0], of[-1] + 1) for partition, of in spans)
 
@@ -103,7 +106,7 @@ class LetterReplays(Transactions):
             if not choice.sent:
                 return None
             taken = {"replay_stream": draft.stream, "replayed_run": None, "replayed_at": None, **_NOT_AGAIN}
-            for some in chunks(choice.ids):
+            for some in chunks(number for _, number in choice.taken):
                 connection.execute(DEAD_LETTERS.update().where(DEAD_LETTERS.c.id.in_(some)).values(taken))
             return inserted(connection, replace(draft, parts=choice.parts()))
 
@@ -165,14 +168,17 @@ def _cut(listed: Sequence[tuple[int, int]], end: int, max_records: int, max_byte
 def _choice(
     connection: Connection, uid: str, wanted: Wanted, partitions: Collection[Partition], again: bool
 ) -> LetterChoice:
-    states: tuple[State, ...] = ("open", "replayed") if again or wanted.ids else ("open",)
+    # First: what a replay that is over by now has settled is seen in the letters then.
+    standing = _Standing(connection, uid, again, frozenset(partitions))
+    states: tuple[State, ...] = ("open", "replayed") if again else ("open",)
+    if wanted.ids:  # of those that are named it is said why they are not sent
+        states = STATES
     found = _heads(connection, conditions(uid, replace(wanted, states=states)))
     records = {head.key: [head] for head in found}
     for head in _siblings(connection, uid, records, wanted.newest):
         records[head.key].append(head)
-    standing = _Standing(connection, uid, again, frozenset(partitions))
     sent: list[_Head] = []
-    ids: list[int] = []
+    taken: list[_Head] = []
     left_out: Counter[str] = Counter()
     for heads in records.values():
         letters = sorted(set(heads))
@@ -182,10 +188,13 @@ def _choice(
             left_out[why] += 1
         else:
             sent.append(last)
-            ids += [head.id for head in letters]
-    numbers = tuple((head.partition, head.id) for head in sent)
+            taken += letters
     highest = max((head.id for head in found), default=0)
-    return LetterChoice(numbers, tuple(ids), tuple(_counts(sent)), dict(left_out), highest)
+    return LetterChoice(_numbers(sent), _numbers(taken), tuple(_counts(sent)), dict(left_out), highest)
+
+
+def _numbers(heads: Sequence[_Head]) -> tuple[tuple[Partition, int], ...]:
+    return tuple((head.partition, head.id) for head in heads)
 
 
 def _heads(connection: Connection, where: Iterable[sa.ColumnElement[bool]]) -> list[_Head]:
@@ -201,6 +210,7 @@ def _heads(connection: Connection, where: Iterable[sa.ColumnElement[bool]]) -> l
         sa.func.length(letters.original).label("size"),
         letters.attributes.is_not(sa.null()).label("whole"),
         sa.and_(letters.replayed_at.is_not(None), letters.again_stage.is_(None)).label("replayed"),
+        letters.discarded_at.is_not(None).label("discarded"),
     )
     return [
         _Head(
@@ -212,6 +222,7 @@ def _heads(connection: Connection, where: Iterable[sa.ColumnElement[bool]]) -> l
             bool(row.whole),
             row.replay_stream,
             bool(row.replayed),
+            bool(row.discarded),
         )
         for row in connection.execute(query.where(*where).order_by(letters.id))
     ]
@@ -248,6 +259,8 @@ class _Standing:
         """Why the record is not sent for which `head` stands among its letters; empty where it is."""
         if any(self._states.get(one.replay or "") in UNFINISHED for one in letters):
             return TAKEN
+        if head.discarded:
+            return DISCARDED
         if head.partition not in self._partitions:
             return NOT_READ
         if not head.whole:

@@ -134,6 +134,7 @@ def test_a_replay_takes_its_letters_and_no_other_gets_them(five: Worker) -> None
     assert begin(five, Wanted(stage="encode")) == stored  # of this stream it is begun
     assert five.ledger.discard_dead_letters(five.uid, ANY, who="ann", asked={}) == 1
     assert states(five) == {1: "open", 2: "discarded", 3: "open", 4: "open", 5: "open"}
+    assert five.ledger.choose_dead_letters(five.uid, Wanted(ids=(1, 2)), BOTH).left_out == {"taken": 1, "discarded": 1}
 
 
 def test_letters_of_a_range_are_bounded(five: Worker) -> None:
@@ -159,6 +160,21 @@ def test_of_a_record_with_several_letters_the_newest_that_is_whole_is_sent(worke
     begin(worker, Wanted(stage="parse"))
     letters = worker.ledger.letters_of(worker.uid, STREAM, Q0, 0, 9, 10, 100)
     assert [one.id for one in letters.rows] == [2]
+    assert chosen(worker) == []
+
+
+def test_the_other_letters_of_a_record_are_settled_with_it(worker: Worker) -> None:
+    """Those before the first that is sent and behind the last one, too: else they would be sent by the next replay."""
+    for stage, changes in (("parse", {}), ("encode", {}), ("write", {"attributes": None})):
+        worker.ledger.set_offset([worker.lease], worker.uid, LIVE, Q0, Position(0, 0), who="ann", why="again")
+        rejected(worker, Q0, reject(3, stage, **changes))
+    stored = begin(worker)
+    assert stored is not None
+    assert stored.parts == (Part(Q0, 0, 1, 4),)
+    replay = attempt(worker)
+    replay.settle(Outcome(plan(replay, Q0, 1, 4).id, told(1, 4, read=1)))
+    worker.ledger.end_backfill(worker.uid, STREAM, "done")
+    assert states(worker) == dict.fromkeys((1, 2, 3), "replayed")
     assert chosen(worker) == []
 
 

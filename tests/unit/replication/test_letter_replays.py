@@ -19,7 +19,7 @@ __all__ = ["whole"]
 
 
 def begin(live: RunContext, partition: str) -> Backfill | None:
-    choice = LetterChoice(((Partition(partition), 1),), (1,), (), {}, 1)
+    choice = LetterChoice(((Partition(partition), 1),), (), (), {}, 1)
     return begun_letters(live, load_settings(), Wanted(), choice, again=False, sink={}, asked={}, who="ann", why="")
 
 
