@@ -122,7 +122,8 @@ class Outcome:
     `apart` is True when the failure concerns this partition alone, whose records could not be read or shaped or were
     rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there. `wanted`
     are targets that the range has not pinned: it ends before the first record that goes to one (`sdk.sink.Growing`),
-    and neither this attempt nor another one has written that, or what is behind it."""
+    and neither this attempt nor another one has written that, or what is behind it. `reached`: see
+    `sdk.source.Seeking`."""
 
     range_id: int
     receipt: Receipt | None
@@ -130,6 +131,7 @@ class Outcome:
     clean: bool = True
     apart: bool = False
     wanted: tuple[str, ...] = ()
+    reached: int = 0
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,14 @@ class Splitting(Protocol):
 
 
 @runtime_checkable
+class Seeking(Protocol):
+    """A source that can only reach the begin of a range by reading all that is before it."""
+
+    def reached(self, wanted: Range) -> int:
+        """Worker, when `read` has given nothing: how far it has come. A worker that stays goes on there."""
+
+
+@runtime_checkable
 class OfFiles(Protocol):
     """A source whose records are lines of files, their offsets the places of their first bytes."""
 

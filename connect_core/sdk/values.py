@@ -95,8 +95,9 @@ class Bounds:
     no whole record yet, in the unit of positions: the bytes of a last line without its line feed. `chosen`: this look
     has chosen where an unread partition begins, or has seen what a later look cannot see, at its position or where it
     begins anew behind what was read; the ledger keeps it. `later`: what is here came after the source had begun to
-    look. A run that ends when everything is moved that was there at its begin leaves it to the next run. `failure` is
-    why this partition cannot be read now though the others can; nothing else here counts then.
+    look. A run that ends when everything is moved that was there at its begin leaves it to the next run. `partial`:
+    `end` is as far as the source has looked, and more was there already: such a run goes on to that. `failure` is why
+    this partition cannot be read now though the others can; nothing else here counts then.
     """
 
     incarnation: int
@@ -110,6 +111,7 @@ class Bounds:
     waiting: int = 0
     chosen: bool = False
     later: bool = False
+    partial: bool = False
     failure: Failure | None = None
 
     @classmethod

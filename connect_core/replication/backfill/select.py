@@ -49,7 +49,21 @@ def bounds_of(source: Source, committed: Mapping[Partition, Position | None]) ->
             next_step="The target has them: move them from there",
         )
     known = {partition: position or Position(0, 0) for partition, position in committed.items()}
-    return [PartitionBounds(partition, seen) for partition, seen in sorted(source.available_offsets(known).items())]
+    return [PartitionBounds(partition, seen) for partition, seen in sorted(_to_the_end(source, known).items())]
+
+
+def _to_the_end(source: Source, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+    """All that is there: some sources look ahead to a bound."""
+    found = source.available_offsets(known)
+    while partial := {
+        one: Position(seen.incarnation, seen.end, seen.evidence)
+        for one, seen in found.items()
+        if seen.partial and seen.end > seen.begin
+    }:
+        for one, seen in source.available_offsets(partial).items():
+            more = seen.partial and seen.end > seen.begin
+            found[one] = replace(found[one], end=seen.end, partial=more)
+    return found
 
 
 def by_moments(source: Source, bounds: Sequence[PartitionBounds], wanted: Moments, now: datetime) -> Selection:

@@ -15,16 +15,20 @@ class EndOffsets:
     def __init__(self) -> None:
         self.of: dict[Partition, Goal] = {}
         self._begins: dict[Partition, int] = {}
+        self._partial = set[Partition]()
         self._taken_over: dict[Partition, tuple[int, Goal]] = {}
 
     def saw(self, bounds: Mapping[Partition, Bounds]) -> None:
         """What comes later is the next run's, unless the partition is a new one under its old name: that one too where
-        the source says that it came later."""
+        the source says that it came later, and unless it was there and not seen yet."""
         for partition, seen in bounds.items():
             goal = self.of.get(partition)
             if goal is None or goal.incarnation != seen.incarnation:
                 self.of[partition] = Goal(seen.incarnation, seen.begin if seen.later else seen.end)
                 self._begins[partition] = seen.begin
+            elif partition in self._partial:
+                self.of[partition] = Goal(seen.incarnation, max(goal.end, seen.end))
+            (self._partial.add if seen.partial and not seen.later else self._partial.discard)(partition)
 
     def forget(self, partitions: Iterable[Partition]) -> None:
         """The look at these was overtaken: what is there now may be another file, which ends elsewhere."""

@@ -64,6 +64,8 @@ class TaskRun(TaskContext):
         self.workers = RunWorkers(context.engine, self._is_to_end)
         self._followers: dict[Partition, int] = {}
         """Which worker follows each partition of a window."""
+        self._reached: dict[int, int] = {}
+        self.came_nearer = False
         self._began = clock.monotonic()
         self._halted_by = ""
 
@@ -129,6 +131,7 @@ class TaskRun(TaskContext):
         if not left:
             return []
         outcomes = self._execute(left)
+        self.came_nearer = self._come_nearer(outcomes)
         self.settle(left, outcomes)
         self._put_aside(left, outcomes)
         failures = [outcome.failure for outcome in outcomes if outcome.failure and not outcome.apart]
@@ -140,9 +143,15 @@ class TaskRun(TaskContext):
             self._require_not_in_vain()
         return [item for item in going_on if item.id not in closed]
 
+    def _come_nearer(self, outcomes: Sequence[Outcome]) -> bool:
+        """Whether a lane that has moved nothing is nearer to its range than before (`sdk.source.Seeking`)."""
+        nearer = {one.range_id: one.reached for one in outcomes if one.reached > self._reached.get(one.range_id, 0)}
+        self._reached |= nearer
+        return bool(nearer)
+
     def _require_not_in_vain(self) -> None:
         """Lanes that are told to stop may not have begun yet."""
-        if not self._halted():
+        if not self.came_nearer and not self._halted():
             raise nothing_moved(self.where())
 
     def _put_aside(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:

@@ -51,6 +51,7 @@ class Moving(Protocol):
     idle_timeout_s: float
     first_record_timeout_s: float
     workers: RunWorkers
+    came_nearer: bool
 
     def ends_here(self) -> bool: ...
 
@@ -115,7 +116,8 @@ class Window:
         left = run.moved(ranges)
         self._signed = clock.monotonic()
         waiting = any(seen.end > seen.begin for seen in bounds.values())
-        self._in_vain = self._in_vain + 1 if waiting and len(task.summary.receipts) == receipts else 0
+        moved = len(task.summary.receipts) > receipts or run.came_nearer
+        self._in_vain = self._in_vain + 1 if waiting and not moved else 0
         if self._in_vain > IN_VAIN:
             raise nothing_moved(task.where())
         return left

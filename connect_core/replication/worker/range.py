@@ -28,7 +28,7 @@ from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, Writer
-from connect_core.sdk.source import OfFiles, Source
+from connect_core.sdk.source import OfFiles, Seeking, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, Outcome, ReadLately
 
@@ -127,7 +127,8 @@ class WorkerRange:
             return Outcome(self.item.id, None, self.failure, clean=False, apart=self.apart)
         self.clean = True
         if self.counts.end == self.counts.begin:
-            return Outcome(self.item.id, None, self.failure, apart=self.apart, wanted=self._wanted)
+            came = self.source.reached(self.item.range) if isinstance(self.source, Seeking) else 0
+            return Outcome(self.item.id, None, self.failure, apart=self.apart, wanted=self._wanted, reached=came)
         self.clean = False  # without its evidence there is no receipt that tells of what was written
         evidence = self.source.evidence(self.item.range, self.counts.end)
         self.reached(Step.BEFORE_RECEIPT)

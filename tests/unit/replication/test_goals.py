@@ -22,6 +22,18 @@ def test_what_comes_while_it_runs_is_the_next_runs() -> None:
     assert end_offsets.progress({A: Position(0, 20, {}), B: None}) == (15, 22)
 
 
+def test_what_was_there_and_not_seen_yet_is_this_runs() -> None:
+    """Of a source that looks ahead to a bound."""
+    end_offsets = EndOffsets()
+    end_offsets.saw({A: Bounds(0, 5, 0, 20, partial=True)})
+    end_offsets.saw({A: Bounds(0, 20, 0, 90)})
+    end_offsets.saw({A: Bounds(0, 90, 0, 95)})
+    assert end_offsets.of == {A: Goal(0, 90)}
+    end_offsets.saw({A: Bounds(1, 0, 0, 4, partial=True, later=True)})
+    end_offsets.saw({A: Bounds(1, 0, 0, 9, later=True)})
+    assert end_offsets.of == {A: Goal(1, 0)}
+
+
 def test_more_than_it_meant_to_do_is_not_more_than_all() -> None:
     end_offsets = EndOffsets()
     end_offsets.saw({A: Bounds(0, 5, 0, 20)})

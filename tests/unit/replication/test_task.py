@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,9 +15,10 @@ from connect_core.ledger import target_lease_id
 from connect_core.observe import Step
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.task import TaskRun
-from connect_core.sdk.values import Bounds, Gap, Position
+from connect_core.sdk.values import Bounds, Gap, Limit, Position, Range, SourceBatch
 from connect_core.work import Lane, Outcome, ToStop, never
 from tests.unit.replication.dying import Killed, Mortal
+from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.world import BODIES, MEMORY, DirectEngine, World
 
 
@@ -155,6 +156,34 @@ def test_an_attempt_that_gets_less_far_than_the_one_before(world: World) -> None
 
 def test_a_target_that_takes_nothing_is_reported(world: World) -> None:
     world.sink.room = 0
+    with pytest.raises(Retriable, match="No record moved"):
+        world.run()
+
+
+@dataclass
+class FarBack(MemorySource):
+    """Each read comes one step nearer to its range, and gives nothing before it is there."""
+
+    steps: list[int] = field(default_factory=list)
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        self.came = self.steps.pop(0) if self.steps else 0
+        if not self.came:
+            yield from super().read(wanted, limit)
+
+    def reached(self, wanted: Range) -> int:
+        return self.came
+
+
+@pytest.mark.parametrize(("steps", "fine"), [([10, 20, 30, 40], True), ([10, 20, 20, 40], False)])
+def test_a_run_goes_on_as_long_as_its_worker_comes_nearer(world: World, steps: list[int], fine: bool) -> None:
+    """To a place that it can only reach by reading all before it (`sdk.source.Seeking`)."""
+    world.source = FarBack(world.source.bodies, steps=steps)
+    world.engine.source = world.source
+    if fine:
+        world.run()
+        world.check()
+        return
     with pytest.raises(Retriable, match="No record moved"):
         world.run()
 
