@@ -31,6 +31,7 @@ NAVIGATION = {
             "SECURITY",
         ],
         "Systems": [
+            "docs/compressed-files",
             "docs/mqtt-source",
             "docs/mqtt-sink",
             "docs/rocketmq-mqtt",

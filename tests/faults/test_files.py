@@ -4,10 +4,13 @@ in the middle, and between a killed worker and the next attempt (delivery rules 
 from __future__ import annotations
 
 import gzip
+import lzma
 import os
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from connect_core.stack.processes import wait_until
 from tests.faults.copying import HEADER, NAME, Copying, end
 from tests.faults.kit.processes import LIMIT_S
 from tests.faults.rows import FaultRow
+from tests.packing import pack
 from tests.site import Site
 
 pytestmark = pytest.mark.fault
@@ -37,6 +41,18 @@ def rotated_twice(copying: Copying) -> None:
     copying.append(50)
     copying.log.rename(f"{copying.log}.1")
     copying.append(50)
+
+
+def rotated_and_compressed(copying: Copying) -> None:
+    copying.log.rename(f"{copying.log}.1")
+    copying.append(50)
+    pack(Path(f"{copying.log}.1"))
+
+
+def rotated_twice_and_compressed(copying: Copying) -> None:
+    """As logrotate does it with `delaycompress`: the last file but one is compressed."""
+    rotated_twice(copying)
+    pack(Path(f"{copying.log}.2"), ".zst")
 
 
 def copied_and_truncated(copying: Copying) -> None:
@@ -111,6 +127,10 @@ class Change:
 CHANGES = {
     "rotated": Change("rotated by rename", rotated, keeps=True),
     "rotated-twice": Change("rotated by rename twice", rotated_twice, keeps=True),
+    "compressed": Change("rotated by rename and compressed (gzip)", rotated_and_compressed, keeps=True),
+    "compressed-later": Change(
+        "rotated by rename twice, the first compressed (zstd)", rotated_twice_and_compressed, keeps=True
+    ),
     "copied": Change(
         "rotated beside a copy and another program's log", rotated_beside_a_copy_and_another_log, keeps=True
     ),
@@ -322,16 +342,16 @@ def test_a_log_of_which_nobody_knows_whether_it_came_next(bare_site: Site, row: 
 
 def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
     """Its bytes are no lines: it is refused by name, and the log is read on."""
-    row.describe("compressed file that the pattern names", **WHERE)
+    row.describe("file compressed as none is read (xz) that the pattern names", **WHERE)
     copying = Copying(bare_site, source={"path": "logs/app.log*"})
     copying.append(100)
     copying.run()
-    packed = copying.log.with_name("app.log.1.gz")
-    packed.write_bytes(gzip.compress(b"line of old\n" * 600))
+    packed = copying.log.with_name("app.log.1.xz")
+    packed.write_bytes(lzma.compress(b"line of old\n" * 600))
     row.strikes()
     whole = [*copying.delivered(), *copying.append(100)]
     said = copying.run(code=5)
-    assert "compressed (gzip)" in said
+    assert "compressed (xz)" in said
     assert str(packed) in said
     assert copying.delivered() == whole
     packed.unlink()
@@ -339,6 +359,66 @@ def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> Non
     copying.run()
     row.moves_again()
     copying.check(row)
+
+
+def test_a_damaged_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
+    """It is named with the place, nothing of it is read, and the others are. A whole one in its place is read."""
+    row.describe("damaged compressed file that the pattern names", **WHERE)
+    copying = Copying(bare_site, source={"path": "logs/app*"})
+    copying.append(100)
+    copying.run()
+    packed = copying.log.with_name("app-data.gz")
+    lines = copying.lines(20_000)
+    whole = gzip.compress(b"".join(line + b"\n" for line in lines))
+    packed.write_bytes(whole[: len(whole) // 2] + b"\xff" * 9 + whole[len(whole) // 2 + 9 :])
+    row.strikes()
+    copying.append(100)
+    said = copying.run(code=5)
+    assert f"{packed}, behind byte " in said
+    assert len(copying.delivered()) == 200
+    new = packed.with_suffix(".part")
+    new.write_bytes(whole)
+    new.replace(packed)
+    copying.run()
+    row.moves_again()
+    copying.check(row, ordered=False)
+
+
+@pytest.mark.parametrize("pattern", ["logs/app.log", "logs/app.log*"])
+@pytest.mark.parametrize("step", ["planned", "batch-written", "before-receipt", "executed", "settled"])
+def test_logs_are_rotated_and_compressed_between_kills(bare_site: Site, row: FaultRow, step: str, pattern: str) -> None:
+    """Each run is killed, and a whole rotation comes before the next: `app.log.1` is compressed to `app.log.2.gz`."""
+    row.describe(f"rotated and compressed after each kill at {step}, path {pattern}", **WHERE)
+    copying = Copying(bare_site, source={"path": pattern})
+    copying.append(READ)
+    copying.run()
+    chosen = random.Random(len(step))
+    row.strikes()
+    for _ in range(4):
+        copying.append(chosen.randrange(1, 9_000))
+        copying.site.fault(step)
+        copying.run(code=1 if step in ("batch-written", "before-receipt") else -9)
+        rotated_as_by_logrotate(copying)
+        copying.append(chosen.randrange(1, 50))
+    copying.run()
+    rotated_as_by_logrotate(copying)
+    copying.append(10)
+    copying.run()
+    row.moves_again()
+    copying.check(row, ordered=False)
+    assert [one.gap for one in copying.gaps() if one.gap.loses] == []
+
+
+def rotated_as_by_logrotate(copying: Copying) -> None:
+    for number in range(9, 1, -1):
+        old = copying.log.with_name(f"app.log.{number}.gz")
+        if old.exists():
+            old.rename(copying.log.with_name(f"app.log.{number + 1}.gz"))
+    first, second = copying.log.with_name("app.log.1"), copying.log.with_name("app.log.2")
+    if first.exists():
+        first.rename(second)
+        pack(second)
+    copying.log.rename(first)
 
 
 def test_what_is_no_file_of_text_beside_the_log(bare_site: Site, row: FaultRow) -> None:

@@ -25,8 +25,8 @@ _COMPRESSIONS = {
 _MAGIC_BYTES = 10
 _BZIP2 = b"1AY&SY", b"\x17rE8P\x90"
 """One of these follows `BZh` and a digit: text may begin with such four characters."""
-
-
+_PZSTD = b"\x50\x2a\x4d\x18\x04\x00\x00\x00"
+"""A frame that says how long the next one is."""
 _LEAST_PADDING = 64
 _CONTROL = re.compile(rb"[\x01-\x06\x0e-\x1a\x1c-\x1f]")
 """What no log holds: control characters but for those that move the cursor, ring and begin colours."""
@@ -36,7 +36,7 @@ def refusal(file: OpenFile, *, binary: bool) -> str:
     """Why nothing of this file is read, in words; empty for a file of lines, and for any file with `binary`."""
     if binary:
         return ""
-    if kind := compression(file):
+    if kind := _compression(file.bytes_at(0, _MAGIC_BYTES)):
         return f"compressed ({kind})"
     head = file.bytes_at(0, LOOKED_AT)
     if b"\0" not in head:
@@ -48,11 +48,14 @@ def refusal(file: OpenFile, *, binary: bool) -> str:
 
 def compression(file: OpenFile) -> str:
     """How it is compressed; empty for a file that is not."""
-    head = file.bytes_at(0, _MAGIC_BYTES)
+    return _compression(file.stored_at(0, _MAGIC_BYTES))
+
+
+def _compression(head: bytes) -> str:
     for name, magic in _COMPRESSIONS.items():
         if head.startswith(magic) and (name != "bzip2" or head[4:10] in _BZIP2):
             return name
-    return ""
+    return "zstd" if head.startswith(_PZSTD) else ""
 
 
 def _padding(head: bytes) -> int:

@@ -48,12 +48,12 @@ def _holds(file: OpenFile, one: Former) -> bool:
 def _unpacked(file: OpenFile, count: int) -> bytes:
     """Of its first `count` bytes as many as are there."""
     try:
-        return zlib.decompressobj(_GZIP).decompress(file.bytes_at(0, _PACKED_BYTES), count)
+        return zlib.decompressobj(_GZIP).decompress(file.stored_at(0, _PACKED_BYTES), count)
     except zlib.error:
         return b""
 
 
 def _unpacked_size(file: OpenFile) -> int:
     """As its end says it, without what is beyond 4 GiB; -1 where it has no end."""
-    end = file.bytes_at(max(file.size() - _SIZE.size, 0), _SIZE.size)
+    end = file.stored_at(max(file.status().st_size - _SIZE.size, 0), _SIZE.size)
     return int(_SIZE.unpack(end)[0]) if len(end) == _SIZE.size else -1

@@ -11,7 +11,7 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from connect_core.errors import ConfigError, WaybillError
@@ -76,8 +76,11 @@ _LOOKS = 3
 class Folders:
     """Finds files by identity, in folders and among the matches of the pattern."""
 
-    def __init__(self, pattern: str, roots: Sequence[str] = ()) -> None:
-        self._pattern, self._roots = pattern, roots
+    def __init__(
+        self, pattern: str, roots: Sequence[str] = (), opening: Callable[[str], OpenFile | None] = open_if_there
+    ) -> None:
+        """`opening` gives the file at a path as it is to be read, None where there is none."""
+        self._pattern, self._roots, self.open_if_there = pattern, roots, opening
         self._real_matches: set[str] | None = None
         self._by_inode: dict[str, dict[int, list[str]]] = {}
         self._by_name: dict[str, list[str]] = {}
@@ -96,7 +99,7 @@ class Folders:
         for _ in range(_LOOKS):
             places = self._places(ino, near)
             for path in places:
-                with opened(path) as file:
+                with self.opened(path) as file:
                     if file is not None and is_it(file):
                         yield file
                         return
@@ -109,7 +112,7 @@ class Folders:
         """Where a file that was read earlier is now; None when it is not there any more."""
 
         def is_it(file: OpenFile) -> bool:
-            return file.is_as(former) and file.head(former.head_bytes) == former.head
+            return file.is_as(former) and file.begins_as(former)
 
         with self.moved(former.ino, (near,), is_it) as file:
             return file.path if file else None
@@ -121,7 +124,14 @@ class Folders:
             what = f"It leads to {real}, which is outside of the folders that files may be in: {', '.join(self._roots)}"
             advice = "Let the link lead into one of these folders, or add its folder to the setting files_roots"
             raise ConfigError(what, where=path, next_step=advice)
-        return open_if_there(real)
+        return self.open_if_there(real)
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[OpenFile | None]:
+        """The file, or None when there is none under this path now. Other errors are told."""
+        file = self.open_if_there(path)
+        with file or nullcontext():
+            yield file
 
     def holds(self, path: str) -> bool:
         """Whether it leads into the folders that files may be in."""
@@ -227,14 +237,3 @@ def inode_of(path: str) -> int | None:
         return os.stat(path).st_ino
     except FileNotFoundError:
         return None
-
-
-@contextmanager
-def opened(path: str) -> Iterator[OpenFile | None]:
-    """The file, or None when there is none under this path now. Other errors are told."""
-    file = open_if_there(path)
-    if file is None:
-        yield None
-        return
-    with file:
-        yield file

@@ -17,10 +17,11 @@ from connect_core import clock
 from connect_core.errors import Failure, WaybillError
 from connect_core.sdk.values import Limit, Range, SourceBatch
 from connect_core.systems.file.changes import pause_s, signature
-from connect_core.systems.file.content import require_lines
+from connect_core.systems.file.content import compression, require_lines
 from connect_core.systems.file.identity import Evidence, OpenFile
 from connect_core.systems.file.line_rules import LineRules
 from connect_core.systems.file.reading import RangeReader, changed
+from connect_core.systems.file.unpacking import MAGIC
 
 MAX_OPEN = 200
 """So many files are open at a time. (A process may often have 1,024 descriptors, and others need some.)"""
@@ -94,6 +95,9 @@ class FollowedFile:
         size = file.size()
         if size < self._offset:
             raise changed(file, self._offset)
+        if self._offset == 0 and not self._rules.binary and compression(file) in MAGIC:
+            self.left = True  # the next plan opens it as what it is
+            return
         if self._offset == 0:
             require_lines(file, binary=self._rules.binary)
         seen = self.seen = self.seen or file.evidence(self._offset)

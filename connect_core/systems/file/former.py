@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Gap, Position
-from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.compressed import Compressed, find_compressed
+from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.identity import Evidence, Former, OpenFile, Past
 
 KEPT = 8
@@ -30,15 +31,28 @@ def looked_after(folders: Folders, past: Past, near: str, current: OpenFile | No
     dropped = len(past.former) - KEPT
     for number, entry in enumerate(past.former):
         path = folders.path_of(entry, near)
+        if path is None:
+            entry = _as_compressed(folders, entry, near)
+            path = folders.path_of(entry, near) if entry.packed else None
         named = path is not None and folders.names(path)
         if number < dropped and (entry.born or not named):
             older += _mark(entry.ino, entry.born) if named else ""
             continue
-        size = _size(path, entry) if path and not (current and current.is_as(entry)) else entry.offset
+        size = _size(folders, path, entry) if path and not (current and current.is_as(entry)) else entry.offset
         if size > entry.offset:
             gaps.append(Gap(entry.incarnation, entry.offset, size, "written after rotation"))
         kept.append(entry if size <= entry.offset else replace(entry, offset=size, tail_bytes=0, tail=""))
     return Past(tuple(kept), older), tuple(gaps)
+
+
+def _as_compressed(folders: Folders, entry: Former, near: str) -> Former:
+    """What is kept of a file that was compressed since: the one that it is now."""
+    with find_compressed(folders, entry, near) as file:
+        if file is None or not file.is_whole():
+            return entry
+        now, folder = file.evidence(entry.offset), os.path.dirname(file.path)
+        place = replace(entry, dev=file.dev, ino=file.ino, born=file.born, folder=folder)
+        return replace(place, packed=now.packed, tail_bytes=0, tail="")
 
 
 def owns_named(folders: Folders, past: Past, near: str) -> bool:
@@ -51,7 +65,9 @@ def behind(seen: Evidence, past: Past, place: Position) -> Past:
     """`past` with the file that was `seen` last, read to `place`."""
     tail = (seen.tail_bytes, seen.tail) if seen.offset == place.offset else (0, "")
     head, folder = (seen.head_bytes, seen.head), os.path.dirname(seen.path)
-    entry = Former(place.incarnation, seen.dev, seen.ino, *head, place.offset, seen.born, *tail, folder)
+    entry = Former(
+        place.incarnation, seen.dev, seen.ino, *head, place.offset, seen.born, *tail, folder, seen.written, seen.packed
+    )
     return replace(past, former=(*past.former, entry))
 
 
@@ -62,7 +78,7 @@ def without(past: Past, file: OpenFile) -> Past:
 
 def newest(past: Past) -> int:
     """When the youngest of the files was made; 0 where nobody knows."""
-    return max((entry.born for entry in past.former), default=0)
+    return max((entry.packed.get("made") or entry.born for entry in past.former), default=0)
 
 
 def left_at(past: Past, file: OpenFile) -> int:
@@ -70,7 +86,7 @@ def left_at(past: Past, file: OpenFile) -> int:
     never was."""
     for entry in past.former:
         if file.was_left(entry):
-            return min(entry.offset, file.size())
+            return entry.offset if file.reaches(entry.offset) else file.size()
     return 0
 
 
@@ -79,7 +95,8 @@ class Owners:
     among those that were read before, says nothing of the one to which its inode was given. For one look: what a
     partition has taken in it is taken."""
 
-    def __init__(self, begun: Sequence[tuple[Partition, Position | None]]) -> None:
+    def __init__(self, folders: Folders, begun: Sequence[tuple[Partition, Position | None]]) -> None:
+        self._compressed = Compressed(folders, begun)
         self._reading: dict[int, list[tuple[Partition, Evidence]]] = {}
         self._left: dict[int, list[tuple[Partition, Former]]] = {}
         self._marks: dict[str, Partition] = {}
@@ -110,17 +127,17 @@ class Owners:
         if owners:
             return asking if asking in owners else owners[0]
         marked = self._marks.get(_mark(file.ino, file.born)) if self._marks and file.born else None
-        return marked or self._taken.get((file.dev, file.ino))
+        return marked or self._taken.get((file.dev, file.ino)) or self._compressed.owner(file)
 
 
 def _begins_as(file: OpenFile, seen: Evidence) -> bool:
-    return bool(seen.head_bytes) and file.is_as(seen) and file.head(seen.head_bytes) == seen.head
+    return bool(seen.head_bytes) and file.is_as(seen) and file.begins_as(seen)
 
 
-def _size(path: str, former: Former) -> int:
+def _size(folders: Folders, path: str, former: Former) -> int:
     """What the file holds; as much as was read where it has been renamed since it was found: another may be there."""
-    with opened(path) as file:
-        return file.size() if file and file.is_as(former) else former.offset
+    with folders.opened(path) as file:
+        return file.size_since(former) if file and file.is_as(former) else former.offset
 
 
 def _mark(ino: int, born: int) -> str:

@@ -14,9 +14,10 @@ import enum
 import hashlib
 import os
 import stat
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from types import TracebackType
+from typing import NamedTuple
 
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.values import ORIGIN, Json
@@ -44,6 +45,8 @@ class Former:
     tail_bytes: int = 0
     tail: str = ""
     folder: str = ""
+    written: int = 0
+    packed: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class Evidence:
 
     `finished` files were renamed and left alone: their last line is whole even without a line feed. `born` is when the
     file was made, 0 where nobody tells; `size` the most it was seen to hold when this was planned or settled, -1 where
-    nobody looked. `origin` is what `sdk.values.ORIGIN` names.
+    nobody looked. `origin` is what `sdk.values.ORIGIN` names. `written` is when it was written last, in nanoseconds
+    since 1970. Of a compressed file offsets and fingerprints are of what is in it, without `tail`, and `packed` is what
+    was seen of the file itself (`packed`).
     """
 
     path: str
@@ -90,11 +95,15 @@ class Evidence:
     born: int = 0
     size: int = -1
     origin: str = ""
+    written: int = 0
+    packed: Json = field(default_factory=dict)
     past: Past = NO_PAST
 
     def as_json(self) -> Json:
         own = asdict(self)
         del own["past"]
+        if not self.packed:
+            del own["packed"]
         return {**own, **self.past.as_json(), ORIGIN: self.origin}
 
     @classmethod
@@ -107,7 +116,7 @@ class Evidence:
 
 def _known(kind: type[Evidence | Former], stored: Json) -> Json:
     """Without what a later version may have added."""
-    names = {field.name for field in fields(kind)}
+    names = {one.name for one in fields(kind)}
     return {name: value for name, value in stored.items() if name in names}
 
 
@@ -120,8 +129,21 @@ class FileVerdict(enum.Enum):
     DIFFERENT = "different"
 
 
+class FileLook(NamedTuple):
+    """What a file holds from some place on: its `size`, and the place behind its last line feed. `complete`: a last
+    line without one is whole, too. `partial`: there is more than was looked at, and `size` is one more than that."""
+
+    size: int
+    lines: int
+    complete: bool = False
+    partial: bool = False
+
+
 class OpenFile:
     """A regular file, open. A context manager."""
+
+    may_be_followed = True
+    """Whether what comes next can be read as it comes."""
 
     def __init__(self, path: str, flags: int = os.O_RDONLY) -> None:
         """Raises ConfigError when it is something else than a file, Unreachable when it cannot be opened."""
@@ -157,6 +179,11 @@ class OpenFile:
         """When it was made, in nanoseconds since 1970; 0 where the file system does not tell."""
         return born_ns(self.fd)
 
+    @property
+    def made(self) -> int:
+        """When what it holds was begun: of a compressed file that is not when the file itself was made."""
+        return self.born
+
     def is_as(self, other: OpenFile | Evidence | Former) -> bool:
         """Whether it may be the same file, whatever its name and content."""
         if self.ino != other.ino or (self.born and other.born and self.born != other.born):
@@ -165,18 +192,49 @@ class OpenFile:
 
     def was_left(self, former: Former) -> bool:
         """Whether it begins as that file did, and holds what was read of it. (A file that was cut does not.)"""
-        if not former.head_bytes or not self.is_as(former) or self.head(former.head_bytes) != former.head:
+        if not former.head_bytes or not self.is_as(former) or not self.begins_as(former):
             return False
-        holds = self.size() >= former.offset and self.tail(former.offset, former.tail_bytes) == former.tail
+        holds = self.reaches(former.offset) and self.tail(former.offset, former.tail_bytes) == former.tail
         return holds or not former.tail_bytes
 
+    def held(self) -> int:
+        """As much of its size as is known."""
+        return self.size()
+
+    def size_since(self, former: Former) -> int:
+        """Its size, for a file of which so much was read."""
+        return self.size()
+
+    def reaches(self, offset: int) -> bool:
+        """Whether it holds so many bytes."""
+        return self.size() >= offset
+
     def bytes_at(self, offset: int, count: int) -> bytes:
-        """`count` bytes from `offset`, fewer at the end of the file."""
+        """`count` bytes of its content from `offset`, fewer at its end."""
+        return self.stored_at(offset, count)
+
+    def stored_at(self, offset: int, count: int) -> bytes:
+        """The same of the file as it is stored, which is another one where it is compressed."""
         with telling("cannot be read", self.path):
             data = os.pread(self.fd, count, offset)
             while len(data) < count and (more := os.pread(self.fd, count - len(data), offset + len(data))):
                 data += more
         return data
+
+    def look(self, begin: int) -> FileLook:
+        """What it holds from `begin` on."""
+        size = self.size()
+        return FileLook(size, self.end_of_lines(begin, size))
+
+    def holds(self, offset: int, data: bytes) -> bool:
+        """Whether both ends of what was read at `offset` are there now, as they were read."""
+        count = min(TAIL_BYTES, len(data))
+        tail = offset + len(data) - count
+        return self.bytes_at(offset, count) == data[:count] and self.bytes_at(tail, count) == data[-count:]
+
+    def begins_as(self, seen: Evidence | Former) -> bool:
+        """Whether its first bytes are those that were seen."""
+        return self.head(seen.head_bytes) == seen.head
 
     def end_of_lines(self, begin: int, end: int | None = None) -> int:
         """The place behind the last line feed in [begin, end), or `begin`; `end` is the size when left out."""
@@ -241,6 +299,7 @@ class OpenFile:
             born=self.born,
             size=size,
             origin=origin_of(self, head),
+            written=self.status().st_mtime_ns,
             past=past,
             planned_end=end if ahead else 0,
             planned_tail=self.tail(end, min(TAIL_BYTES, end)) if ahead else "",

@@ -55,8 +55,9 @@ class FileSourceOptions(BaseModel):
     )
     binary: bool = Field(
         default=False,
-        description="Read whatever the bytes are. Else a file that is compressed (gzip, zstd, bzip2, xz, lz4, "
-        "compress, zip) or has a NUL among its first 8 KiB is refused by name, and the other files are read",
+        description="Read whatever the bytes are. Else the lines in a file that is compressed with gzip, zstd, bzip2 "
+        "or lz4 are read; one that is compressed otherwise (xz, compress, zip) or has a NUL among its first 8 KiB is "
+        "refused by name, and the other files are read",
         examples=[True],
     )
     rotation_quiet_s: float = Field(
@@ -66,6 +67,13 @@ class FileSourceOptions(BaseModel):
         description="Seconds for which a renamed file must have been left alone before its last line counts as "
         "whole and the file that took its place is begun",
         examples=[5],
+    )
+    unfinished_s: float = Field(
+        default=600,
+        ge=0,
+        description="Seconds without a write after which a compressed file that ends in the middle counts as damaged. "
+        "Until then its whole lines are read, and the rest when it comes",
+        examples=[3600],
     )
     shared: bool = Field(
         default=False,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from connect_core.errors import WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
-from connect_core.systems.file.folders import Folders, inode_of, opened
+from connect_core.systems.file.folders import Folders, inode_of
 from connect_core.systems.file.former import behind
-from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, FileVerdict, OpenFile, open_if_there
+from connect_core.systems.file.identity import HEAD_BYTES, NO_PAST, Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.rotation import ENDED, Rotation
 from connect_core.systems.file.succession import Behind, missed, undecided
 
@@ -66,7 +66,7 @@ class FilePart:
 
     def _has_another(self, file: OpenFile, folders: Folders) -> bool:
         for path in (self.path, *folders.beside_with(self.ino, self.path)):
-            with suppress(WaybillError), opened(path) as other:
+            with suppress(WaybillError), folders.opened(path) as other:
                 if other is not None and other.dev != file.dev and self.is_of(other):
                     return True
         return False
@@ -89,9 +89,10 @@ def split_points(next_line: Callable[[int], int], end: int, step_bytes: int) -> 
 def parts_of(file: OpenFile, path: str, step_bytes: int) -> list[FilePart]:
     """The parts of a file seen for the first time. One without a whole line has one, which says nothing of how it
     begins: it is kept with its position when the file was made."""
-    end = file.end_of_lines(0)
+    end = file.end_of_lines(0) if file.may_be_followed else file.look(0).lines
     head_bytes = min(HEAD_BYTES, end)
     head = file.head(head_bytes)
+    step_bytes = step_bytes if file.may_be_followed else max(step_bytes, end)  # who reads a later part reads it all
     begins = split_points(lambda offset: file.next_line(offset, end), end, step_bytes)
     ends: list[int | None] = [*begins[1:], None]
     return [FilePart(path, *span, file.ino, head_bytes, head) for span in zip(begins, ends, strict=True)]
@@ -109,7 +110,7 @@ def parts_now(
             yield Partition(path)
             continue
         try:
-            file = None if path in whole else open_if_there(path)
+            file = None if path in whole else folders.open_if_there(path)
         except WaybillError:
             if not _may_be_known(path, parts):
                 yield Partition(path)
@@ -132,7 +133,7 @@ def _may_be_known(path: str, parts: Sequence[FilePart]) -> bool:
 def covered(path: str, known: Sequence[Partition], folders: Folders) -> bool:
     """Whether the file at `path` is read in parts already."""
     parts = [part for partition in known if (part := FilePart.of(partition))]
-    file = open_if_there(path) if parts else None
+    file = folders.open_if_there(path) if parts else None
     if file is None:
         return False
     with file:
@@ -171,7 +172,7 @@ class PartBounds:
 
     def _standing(self, part: FilePart, files: ExitStack) -> OpenFile | None:
         """Its file, wherever it is."""
-        file = open_if_there(part.path)
+        file = self._folders.open_if_there(part.path)
         if file and part.is_of(files.enter_context(file)):
             return file
         return files.enter_context(self._folders.moved(part.ino, (part.path,), part.is_of))
@@ -192,7 +193,7 @@ class PartBounds:
             found.grows or seen is None or any(gap.loses for gap in found.gaps)
         ):  # it grows where it was: nothing came next
             return found
-        with opened(part.path) as current:
+        with self._folders.opened(part.path) as current:
             if current is not None and part.is_of(current):
                 return found
             births = [born for path, born in self._births if path == part.path and born > seen.born]
@@ -233,7 +234,7 @@ class PartBounds:
             born = bool(seen and seen.born and file.is_as(seen) and file.born)
             return part.is_of(file) and (born or self._folders.names(file.path))
 
-        file = open_if_there(part.path)
+        file = self._folders.open_if_there(part.path)
         if file and part.is_of(files.enter_context(file)):
             return file
         return files.enter_context(self._folders.moved(part.ino, _paths(part, seen), is_it))
@@ -245,7 +246,7 @@ class PartBounds:
             return part.is_of(file) and (file.verdict(seen) is FileVerdict.SAME if seen else _may_go_on(file, place))
 
         reason = "deleted"
-        file = open_if_there(part.path)
+        file = self._folders.open_if_there(part.path)
         if file is not None:
             with file:
                 if is_it(file):
@@ -265,19 +266,21 @@ class PartBounds:
     def _readable(self, part: FilePart, place: Position, file: OpenFile, *, renamed: bool) -> Bounds:
         if part.end is not None and file.size() < part.end:
             return _lost(part, place, "truncated")
-        size, whole = self._rotation.whole_lines(file, place.offset)
-        finished = renamed and part.end is None and self._rotation.quiet(file)
-        end = part.end or (size if finished else whole)
+        look = self._rotation.look(file, place.offset)
+        quiet = file.may_be_followed and renamed and self._rotation.quiet(file)
+        finished = part.end is None and (look.complete or quiet)
+        end = part.end or (look.size if finished else look.lines)
         seen = _seen(place)
         past = seen.past if seen else NO_PAST
-        evidence = file.evidence(place.offset, end, size=size, finished=finished, past=past)
+        evidence = file.evidence(place.offset, end, size=look.size, finished=finished, past=past)
         grows = part.end is None and not renamed and bool(end or not file.born)  # not before it has a name
-        waiting = max(size - end, 0) if part.end is None else 0
+        waiting = max(look.size - end, 0) if part.end is None and not look.partial else 0
         oldest = 0 if place.incarnation else part.begin  # what is read anew is read from its start
         left = finished and not (seen and seen.finished)  # later nobody can see that it was
         kept = end == place.offset and (seen is None or left)
         found = evidence.as_json()
-        return Bounds(place.incarnation, place.offset, oldest, end, found, grows=grows, waiting=waiting, chosen=kept)
+        there = Bounds(place.incarnation, place.offset, oldest, end, found, grows=grows, waiting=waiting, chosen=kept)
+        return replace(there, grows=grows and file.may_be_followed, partial=look.partial)
 
 
 def _all_of(part: FilePart | None) -> FilePart | None:

@@ -15,6 +15,7 @@ _SEPARATORS = frozenset(".-_")
 """One of these stands between the stem of a name and what rotation adds to it."""
 _USUAL = frozenset({".old", ".older", ".bak", ".prev", ".previous", ".last", "~"})
 """What is added to the name of a log, too, where one or two old files are kept."""
+_ENDINGS = frozenset({".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"})
 _COUNTER_DIGITS = 3
 """A number of up to so many digits counts files; a longer one is a time, and always as long."""
 
@@ -47,6 +48,12 @@ def without_links(pattern: str) -> str:
     parts = pattern.split("/")
     first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
     return "/".join([os.path.realpath("/".join(parts[:first]) or "/"), *parts[first:]])
+
+
+def without_ending(path: str) -> str:
+    """The path without what compression adds to it."""
+    stem, ending = os.path.splitext(path)
+    return stem if ending in _ENDINGS else path
 
 
 @dataclass(frozen=True)

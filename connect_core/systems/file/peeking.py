@@ -14,6 +14,8 @@ from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Json
 from connect_core.systems.expanding import expanded
 from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.packed import PackedFile, opener
+from connect_core.systems.file.streams import Streams
 
 _TAIL_BYTES = 1024 * 1024
 
@@ -28,7 +30,7 @@ def newest(options: FileSourceOptions, last: int) -> pa.Table:
     path = str(paths[-1]) if paths else ""
     rows = [
         {"value": line, "offset": offset, "operation": OPERATION_NONE, "path": path}
-        for offset, line in (_last_lines(Path(path), last) if paths else [])
+        for offset, line in (_last_in(path, last, binary=options.binary) if paths else [])
     ]
     return pa.Table.from_pylist(rows, schema=RECORD_SCHEMA.append(pa.field("path", pa.string())))
 
@@ -36,6 +38,17 @@ def newest(options: FileSourceOptions, last: int) -> pa.Table:
 def last_lines(path: Path, last: int) -> list[bytes]:
     """The last lines, of at most the last MiB."""
     return [line for _, line in _last_lines(path, last)]
+
+
+def _last_in(path: str, last: int, *, binary: bool) -> list[tuple[int, bytes]]:
+    """Of a compressed file the last lines in it: it is read through for that."""
+    file = None if binary else opener(Streams())(path)
+    if not isinstance(file, PackedFile):
+        return _last_lines(Path(path), last)
+    with file:
+        size = file.size()
+        begin = max(0, size - _TAIL_BYTES)
+        return _lines(file.bytes_at(begin, size - begin), begin, last)
 
 
 def _last_lines(path: Path, last: int) -> list[tuple[int, bytes]]:
@@ -47,6 +60,10 @@ def _last_lines(path: Path, last: int) -> list[tuple[int, bytes]]:
             text = file.read()
     except OSError as error:
         raise Unreachable(f"The file cannot be read: {error.strerror}", where=str(path)) from None
+    return _lines(text, begin, last)
+
+
+def _lines(text: bytes, begin: int, last: int) -> list[tuple[int, bytes]]:
     lines = text.split(b"\n")
     offsets = accumulate((len(line) + 1 for line in lines), initial=begin)
     found = list(zip(offsets, lines, strict=False))

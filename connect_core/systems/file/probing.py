@@ -6,14 +6,17 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
 from connect_core.systems.file.content import refusal
 from connect_core.systems.file.folders import matching_files
-from connect_core.systems.file.identity import OpenFile
+from connect_core.systems.file.identity import open_if_there
 from connect_core.systems.file.options import path_of_task
+from connect_core.systems.file.packed import opener
+from connect_core.systems.file.streams import Streams
 
 _KINDS = {
     stat.S_IFBLK: "a device",
@@ -37,12 +40,13 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
 def _read(pattern: str, *, binary: bool) -> Iterator[ProbeResult]:
     found = [match for match in matching_files(pattern) if os.path.isfile(match)]
     yield ProbeResult(bool(found), f"{len(found):,} files match {pattern}")
+    opening = open_if_there if binary else opener(Streams())
     for match in found:
         if not os.access(match, os.R_OK):
             yield ProbeResult(False, f"{match} cannot be read")
             continue
-        with OpenFile(match) as file:
-            if why := refusal(file, binary=binary):
+        with opening(match) or nullcontext() as file:
+            if file and (why := refusal(file, binary=binary)):
                 yield ProbeResult(False, f"{match} is {why} and will be refused")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from connect_core.errors import Retriable
 from connect_core.sdk.batches import empty_records
 from connect_core.sdk.values import Limit, Range, SourceBatch
-from connect_core.systems.file.identity import TAIL_BYTES, Evidence, FileVerdict, OpenFile
+from connect_core.systems.file.identity import Evidence, FileVerdict, OpenFile
 from connect_core.systems.file.line_rules import LineRules
 from connect_core.systems.file.lines import MAX_ORIGINAL_BYTES, line_batch, line_feeds, rejected_line
 
@@ -72,10 +72,7 @@ class _Piece:
 
     def stands_in(self, file: OpenFile) -> bool:
         """Whether both ends of these bytes are in the file now, as they were read."""
-        data = self.data[:-1] if self.padded else self.data
-        count = min(TAIL_BYTES, len(data))
-        tail = self.offset + len(data) - count
-        return file.bytes_at(self.offset, count) == data[:count] and file.bytes_at(tail, count) == data[-count:]
+        return file.holds(self.offset, self.data[:-1] if self.padded else self.data)
 
 
 class RangeReader:
@@ -105,7 +102,7 @@ class RangeReader:
         if self.file.verdict(self.seen) is not FileVerdict.SAME or not piece.stands_in(self.file):
             raise changed(self.file, piece.offset)
         seen = self.file.evidence(batch.next_offset, finished=self.seen.finished, past=self.seen.past)
-        self.seen = replace(seen, size=self.file.size())  # by now its path may lead nowhere: nobody could ask later
+        self.seen = replace(seen, size=self.file.held())  # by now its path may lead nowhere: nobody could ask later
         return batch
 
     def _bytes(self, offset: int, most: int) -> bytes:

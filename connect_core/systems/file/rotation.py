@@ -8,16 +8,17 @@ becomes a gap; one that is empty says that a file has gone of which everything w
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Position
+from connect_core.systems.file.compressed import find_compressed
 from connect_core.systems.file.content import require_lines
-from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
-from connect_core.systems.file.identity import NO_PAST, Evidence, FileVerdict, OpenFile, Past
+from connect_core.systems.file.identity import NO_PAST, Evidence, FileLook, FileVerdict, OpenFile, Past
 from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.succession import Behind, Left, missed, next_file, undecided
 
@@ -46,7 +47,7 @@ class Rotation:
 
     def __init__(self, folders: Folders, begun: Sequence[tuple[Partition, Position | None]], ways: Ways) -> None:
         self._folders, self._ways = folders, ways
-        self._owners = Owners(begun)
+        self._owners = Owners(folders, begun)
 
     def bounds(self, partition: Partition, position: Position | None) -> Bounds:
         there = self._bounds(partition, position)
@@ -64,7 +65,7 @@ class Rotation:
             verdict = current.verdict(seen) if current else None
             if current and verdict is FileVerdict.SAME:
                 return _with(self._growing(place, current, past), gaps)
-            moved = files.enter_context(find_moved(self._folders, seen, partition.key))
+            moved = files.enter_context(find_file(self._folders, seen, partition.key))
             if moved:
                 return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
             cut = files.enter_context(_find_cut(self._folders, seen, partition.key))
@@ -93,14 +94,14 @@ class Rotation:
         held = max(seen.size, seen.planned_end, self._ways.heights.get((seen.dev, seen.ino, seen.born), 0))
         return place.offset if place.offset >= held else None
 
-    def whole_lines(self, file: OpenFile, begin: int) -> tuple[int, int]:
-        """The file's size, and the place behind its last line feed: `begin` where none is behind that. Raises
-        ContentRefused for a file that is begun and has no lines."""
-        size = file.size()
-        self._ways.heights[file.dev, file.ino, file.born] = size
+    def look(self, file: OpenFile, begin: int) -> FileLook:
+        """What the file holds from `begin` on. Raises ContentRefused for a file that is begun and has no lines, and for
+        a damaged one."""
+        look = file.look(begin)
+        self._ways.heights[file.dev, file.ino, file.born] = look.size
         if begin == 0:
             require_lines(file, binary=self._ways.binary)
-        return size, file.end_of_lines(begin, size)
+        return look
 
     def _after_end(
         self,
@@ -141,11 +142,11 @@ class Rotation:
         return Gap(place.incarnation, place.offset, end, reason)
 
     def _missed(
-        self, read: Behind, place: Position, before: OpenFile | None, past: Past
+        self, read: Behind, place: Position, before: OpenFile | None, past: Past, *, late: bool = True
     ) -> tuple[Past, tuple[Gap, ...]]:
         """Behind a file that was read others may have been at the path: a person has to say whether they were. Once
         that is settled, those made before the last of them are asked about no more."""
-        between = missed(self._folders, read, before.born if before else 0, self.knows)
+        between = missed(self._folders, read, before.made if before else 0, self.knows, late=late)
         if not between:
             return past, ()
         last = replace(between[-1].unread, incarnation=place.incarnation)
@@ -175,18 +176,21 @@ class Rotation:
                 asked = Gap(place.incarnation, place.offset, None, undecided(moved.path))
                 return self._begun(anew, current, past, asked)
             rest = self._left(moved, place.incarnation, place.offset, past)
-            if rest.end > place.offset or not self.quiet(moved):
+            now = Evidence.of(rest.evidence)
+            if rest.end > place.offset or now is None or not now.finished:
                 return rest
+            seen = replace(now, past=past) if not seen.packed and not moved.may_be_followed else seen
             past = behind(seen, past, place)
         following = next_file(self._folders, Left(moved, partition.key, seen.path), current, self.knows)
         if following.undecided:
             lost = Gap(place.incarnation, place.offset, None, undecided(following.undecided))
             return self._begun(anew, current, past, lost)
-        with opened(following.path) if following.path else nullcontext() as between:
+        with self._folders.opened(following.path) if following.path else nullcontext() as between:
             read = Behind(partition.key, past, moved.path, moved)
-            past, perhaps = self._missed(read, place, between or current, past)
             if between:
                 self._owners.take(between, partition)
+            past, perhaps = self._missed(read, place, between or current, past, late=between is None)
+            if between:
                 return _with(self._left(between, anew, 0, past), perhaps)
             if current or perhaps:
                 return self._begun(anew, current, past, *perhaps)
@@ -194,11 +198,13 @@ class Rotation:
 
     def _left(self, file: OpenFile, incarnation: int, begin: int, past: Past) -> Bounds:
         """Of a file that was renamed: to its end when it was left alone, else its whole lines."""
-        quiet = self.quiet(file)
-        size, whole = self.whole_lines(file, begin)
-        end = size if quiet else whole
-        evidence = file.evidence(begin, end, size=size, finished=quiet, past=past)
-        return Bounds(incarnation, begin, 0, end, evidence.as_json(), grows=False, waiting=max(size - end, 0))
+        quiet = file.may_be_followed and self.quiet(file)
+        look = self.look(file, begin)
+        finished = look.complete or quiet
+        end = look.size if finished else look.lines
+        evidence = file.evidence(begin, end, size=look.size, finished=finished, past=past).as_json()
+        waiting = 0 if look.partial else max(look.size - end, 0)
+        return Bounds(incarnation, begin, 0, end, evidence, grows=False, waiting=waiting, partial=look.partial)
 
     def _unidentified(self, partition: Partition, place: Position, current: OpenFile | None, past: Past) -> Bounds:
         """A partition whose file was never looked at: new, or moved there by a person, or its file had gone and may be
@@ -209,7 +215,7 @@ class Rotation:
             return self._begun(place.incarnation + 1, current, past, *perhaps)
         if current is None:
             return Bounds(place.incarnation, place.offset, 0, place.offset, past.as_json(), grows=False)
-        if current.size() < place.offset:
+        if not current.reaches(place.offset):
             lost = Gap(place.incarnation, place.offset, None, "truncated")
             return self._begun(place.incarnation + 1, current, past, lost)
         if place.offset == 0 and left_at(past, current):
@@ -217,10 +223,13 @@ class Rotation:
         return self._growing(place, current, past)
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
-        size, end = self.whole_lines(current, place.offset)
-        evidence = current.evidence(place.offset, end, size=size, past=past)
-        named = bool(end or not current.born)  # what is followed before it has a name would be written without
-        return Bounds(place.incarnation, place.offset, 0, end, evidence.as_json(), grows=named, waiting=size - end)
+        if not current.may_be_followed:
+            return self._left(current, place.incarnation, place.offset, past)
+        look = self.look(current, place.offset)
+        evidence = current.evidence(place.offset, look.lines, size=look.size, past=past).as_json()
+        named = bool(look.lines or not current.born)  # what is followed before it has a name would be written without
+        waiting = look.size - look.lines
+        return Bounds(place.incarnation, place.offset, 0, look.lines, evidence, grows=named, waiting=waiting)
 
     def _begun(self, incarnation: int, current: OpenFile | None, past: Past, *gaps: Gap) -> Bounds:
         """The file at the path, from its beginning; one that a link leads to again, from where it was left."""
@@ -228,6 +237,17 @@ class Rotation:
             return Bounds(incarnation, 0, 0, 0, past.as_json(), gaps, grows=False)
         place = Position(incarnation, left_at(past, current))
         return replace(self._growing(place, current, without(past, current)), gaps=gaps)
+
+
+@contextmanager
+def find_file(folders: Folders, seen: Evidence, path: str) -> Iterator[OpenFile | None]:
+    """The file that was seen: under another name, grown or not, or compressed."""
+    with find_moved(folders, seen, path) as moved:
+        if moved is not None:
+            yield moved
+            return
+    with find_compressed(folders, seen, path) as packed:
+        yield packed
 
 
 def find_moved(folders: Folders, seen: Evidence, path: str) -> AbstractContextManager[OpenFile | None]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from connect_core import clock
-from connect_core.errors import ConfigError, Failure, PartitionUnreachable, Retriable, Unreachable
+from connect_core.errors import ConfigError, Failure, PartitionUnreachable, Retriable, Unreachable, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
@@ -22,17 +22,22 @@ from connect_core.systems.file.changes import Signature, pause_s, signature
 from connect_core.systems.file.content import require_lines
 from connect_core.systems.file.failures import require_folder
 from connect_core.systems.file.folders import Folders, as_text, matching_files, still_named
-from connect_core.systems.file.identity import Evidence, FileVerdict, OpenFile
+from connect_core.systems.file.identity import Evidence, FileVerdict, OpenFile, open_if_there
 from connect_core.systems.file.last import LastFiles
 from connect_core.systems.file.line_rules import LineRules
 from connect_core.systems.file.options import FileSourceOptions
+from connect_core.systems.file.packed import PackedFile, opener
 from connect_core.systems.file.parts import FilePart, PartBounds, covered, parts_now
 from connect_core.systems.file.patterns import first_in
-from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_moved
+from connect_core.systems.file.rotation import Heights, Rotation, Ways, find_file
 from connect_core.systems.file.shared import SharedFolders
+from connect_core.systems.file.streams import Streams
 
 if TYPE_CHECKING:
     from connect_core.systems.file.following import FollowedFile
+
+_LOOK_S = 2.0
+"""So long one look at all files reads ahead in compressed ones."""
 
 
 class FileSource:
@@ -45,6 +50,8 @@ class FileSource:
         self._looked: dict[Partition, Signature | None] = {}
         self._heights: Heights = {}
         self._last = LastFiles()
+        self._reached = 0
+        self._streams = Streams(options.unfinished_s)
         self._begun: Sequence[tuple[Partition, Position]] = ()
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
@@ -79,6 +86,7 @@ class FileSource:
         self._begun = begun
 
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        self._streams.begin_look(_LOOK_S)
         self._looked = {partition: signature(_path_of(partition)) for partition in known}
         folders, begun = self._folders(), [*known.items(), *self._begun]
         if self._options.shared:
@@ -110,19 +118,33 @@ class FileSource:
             raise PartitionUnreachable.of(error) from error
 
     def _read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        from connect_core.systems.file.reading import (
-            RangeReader,  # loads Arrow, which looking for records does not need
+        from connect_core.systems.file.reading import (  # loads Arrow, which looking for records does not need
+            RangeReader,
+            changed,
         )
 
         key, planned = (wanted.partition, wanted.incarnation), self._here(wanted.evidence)
         with self._identified(wanted.partition, wanted.begin, planned) as file:
+            if isinstance(file, PackedFile):
+                there = file.seek(wanted.begin, lambda: limit.quantum_left_s() > 0)
+                self._reached = file.reached()
+                if not there and limit.quantum_left_s() > 0:
+                    raise changed(file, wanted.begin)
+                if not there:
+                    return
             seen = planned or file.evidence(wanted.begin)
+            if isinstance(file, PackedFile) and not seen.packed:  # planned before it was compressed
+                seen = file.evidence(wanted.begin, wanted.end, finished=seen.finished, past=seen.past)
             if wanted.begin == 0:
                 require_lines(file, binary=self._rules.binary)
             reader = RangeReader(file, wanted, seen, limit, self._rules)
             for batch in reader:
                 self._seen[key] = reader.seen
                 yield batch
+
+    def reached(self, wanted: Range) -> int:
+        """What is in a compressed file is there from its beginning on."""
+        return self._reached
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         """Looks at the files every few milliseconds; at one that was renamed only by `bounds`."""
@@ -161,9 +183,15 @@ class FileSource:
         if end == wanted.begin or seen is None:
             return wanted.evidence
         if end == seen.offset:  # seen when the last batch was checked: it holds whatever became of the file since
-            return replace(seen, size=_held(seen)).as_json()
+            return self._ahead(wanted, seen).as_json() if seen.packed else replace(seen, size=_held(seen)).as_json()
         with self._identified(wanted.partition, wanted.begin, seen) as file:
-            return replace(file.evidence(end, past=seen.past), size=file.size()).as_json()
+            return replace(file.evidence(end, past=seen.past), size=file.held()).as_json()
+
+    def _ahead(self, wanted: Range, seen: Evidence) -> Evidence:
+        """With what stands behind it in a compressed file, while its stream is there: who plans next has none."""
+        with suppress(WaybillError), self._identified(wanted.partition, wanted.begin, seen) as file:
+            return file.looked_ahead(seen) if isinstance(file, PackedFile) else seen
+        return seen
 
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """Nobody to tell: files do not know their readers."""
@@ -173,7 +201,8 @@ class FileSource:
         return Evidence.of((shared or SharedFolders()).as_here(evidence) if self._options.shared else evidence)
 
     def _folders(self) -> Folders:
-        return Folders(self._options.path, self._options.roots)
+        opening = open_if_there if self._options.binary else opener(self._streams)
+        return Folders(self._options.path, self._options.roots, opening)
 
     @contextmanager
     def _identified(self, partition: Partition, begin: int, seen: Evidence | None) -> Iterator[OpenFile]:
@@ -187,7 +216,7 @@ class FileSource:
                     yield file
                     return
         if seen is not None:
-            with find_moved(folders, seen, path) as moved:
+            with find_file(folders, seen, _path_of(partition)) as moved:
                 if moved is not None:
                     yield moved
                     return

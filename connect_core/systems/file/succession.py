@@ -20,12 +20,14 @@ from dataclasses import dataclass
 
 from connect_core.systems.file.content import compression
 from connect_core.systems.file.copies import is_packed, kept_times, was_read
-from connect_core.systems.file.folders import Folders, opened
+from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import newest
 from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, Past
-from connect_core.systems.file.patterns import Addition, Scheme
+from connect_core.systems.file.patterns import Addition, Scheme, without_ending
 
 _BLOCK = 1024 * 1024
+_SECOND_NS = 1_000_000_000
+_LATE_NS = 60 * _SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,10 @@ def next_file(folders: Folders, left: Left, current: OpenFile | None, known: Cal
     later = list[tuple[int, int, Next]]()
     for path in look.paths:
         if look.name_fits(path) and not folders.names(path):
-            with opened(path) as file:
-                if file is not None and not known(file) and look.is_between(file):
+            with folders.opened(path) as file:
+                if file is not None and not (_is_unreadable(file) or known(file)) and look.is_between(file):
                     judged = look.judged(file)
-                    since = 0 if look.births_contradict(file) else file.born
+                    since = 0 if look.births_contradict(file) else file.made
                     later += [(since, file.status().st_mtime_ns, judged)] if judged else []
     return min(later, key=lambda one: one[:2])[2] if later else Next()
 
@@ -86,8 +88,8 @@ class Behind:
 
     def is_name(self, name: str) -> bool:
         """Whether the log's files may be named so. Beside one that rotation has named, others are named as it is."""
-        addition = Addition.of_name(name, self.own())
-        like = Addition.of_name(os.path.basename(self.was), self.own())
+        addition = Addition.of_name(without_ending(name), self.own())
+        like = Addition.of_name(os.path.basename(without_ending(self.was)), self.own())
         if addition is None or like is None:
             return addition is not None and addition.is_usual()
         return addition.may_go_with(like) or (self.left is None and addition.is_usual())
@@ -100,12 +102,15 @@ class Behind:
         return left is not None and (is_packed(left, file) or (kept_times(file) and _begins(left, file)))
 
 
-def missed(folders: Folders, behind: Behind, before: int, known: Callable[[OpenFile], bool]) -> list[Missed]:
+def missed(
+    folders: Folders, behind: Behind, before: int, known: Callable[[OpenFile], bool], *, late: bool = True
+) -> list[Missed]:
     """The files, by age, that may have been the log after those that were read, and before one that was made at
     `before` (0: nothing is at the path).
 
     What holds only what was read, as a copy of it that kept its times does, is none of them. Where the file system does
-    not say when files were made, nobody can tell them from older ones: then none is found, nor for a link.
+    not say when files were made, nobody can tell them from older ones: then none is found, nor for a link. `late`: one
+    that is compressed may have been written to for a while when the next one was there.
     """
     since = newest(behind.read)
     if not since or os.path.islink(behind.key):
@@ -115,11 +120,11 @@ def missed(folders: Folders, behind: Behind, before: int, known: Callable[[OpenF
     for path in folders.beside(place, os.path.splitext(behind.own())[0]):
         if path == place or folders.names(path) or not behind.is_name(os.path.basename(path)):
             continue
-        with opened(path) as file:
-            if file is None or not _was_between(file, since, before) or known(file):
+        with folders.opened(path) as file:
+            if file is None or not _was_between(file, since, before, late=late) or known(file):
                 continue
             if not behind.was_read(file):
-                found.append(Missed(path, file.born, _unread(file), bool(compression(file))))
+                found.append(Missed(path, file.made, _unread(file), _is_unreadable(file)))
     return sorted(found, key=lambda one: one.born)
 
 
@@ -132,11 +137,17 @@ def undecided(path: str, *, compressed: bool = False) -> str:
     )
 
 
-def _was_between(file: OpenFile, since: int, before: int) -> bool:
+def _was_between(file: OpenFile, since: int, before: int, *, late: bool) -> bool:
     """A compressed file bears the times of its log: what was written last before `since` did not come after that."""
-    if not file.size() or not since < file.born or 0 < before <= file.born:
+    late_ns = _LATE_NS if late and not file.may_be_followed else 0
+    if not since < file.born or 0 < before <= file.made - late_ns or not file.size():
         return False
     return file.status().st_mtime_ns >= since or not compression(file)
+
+
+def _is_unreadable(file: OpenFile) -> bool:
+    """Whether it is compressed in a way that is not read."""
+    return file.may_be_followed and bool(compression(file))
 
 
 def _unread(file: OpenFile) -> Former:
@@ -148,7 +159,7 @@ def _unread(file: OpenFile) -> Former:
 def _renamed(folders: Folders, left: Left, current: OpenFile | None) -> _Look | None:
     """None where nothing in the name of the file changes from one rotation to the next, or where it was no rotation."""
     own = [left.key, os.path.realpath(left.key), *([left.was] if left.was != left.file.path else [])]
-    scheme = Scheme.learnt(os.path.basename(left.file.path), [os.path.basename(path) for path in own])
+    scheme = Scheme.learnt(os.path.basename(without_ending(left.file.path)), [os.path.basename(path) for path in own])
     by_link = os.path.realpath(left.key) != left.key and left.was == left.file.path
     if scheme is None or (scheme.of == "other" and by_link):
         return None
@@ -183,7 +194,7 @@ class _Look:
         self._to = self._numbers(current.path) if current and part is not None else None
 
     def _numbers(self, path: str) -> tuple[int, ...] | None:
-        return self._scheme.numbers(path.split("/")[-1 if self._part is None else self._part])
+        return self._scheme.numbers(without_ending(path.split("/")[-1 if self._part is None else self._part]))
 
     def name_fits(self, path: str) -> bool:
         """A link is not known to have led anywhere but between its two ends."""
@@ -198,27 +209,39 @@ class _Look:
             return False
         if not (file.born and self._left.born):
             return file.status().st_mtime_ns >= self._left.status().st_mtime_ns
-        return self._left.born <= file.born or self._clock_went_back()
+        return self._left.made <= file.made or self._clock_went_back()
 
     def births_contradict(self, file: OpenFile) -> bool:
         """Made before the file that it may follow, or after the one that is there now: a copy, or the clock went back
         between two rotations."""
         if not (file.born and self._left.born):
             return False
-        return file.born < self._left.born or bool(self._current and 0 < self._current.born < file.born)
+        return file.made < self._left.made or bool(self._current and 0 < self._current.born < file.made)
 
     def _clock_went_back(self) -> bool:
         """While the first file was written, or before the one that is there now was made."""
-        written_before_born = self._left.status().st_mtime_ns < self._left.born
-        return written_before_born or bool(self._current and 0 < self._current.born < self._left.born)
+        written_before_made = self._left.status().st_mtime_ns < self._left.made
+        return written_before_made or bool(self._current and 0 < self._current.born < self._left.made)
 
     def judged(self, file: OpenFile) -> Next | None:
         """None for a copy of one of the two. A copy that did not keep its times looks like a log of equal lines."""
+        if not file.may_be_followed:
+            return self._judged_packed(file)
         copied = kept_times(file)
         same = _begins(self._left, file)
         if copied and (same or (self._current is not None and _begins(self._current, file))):
             return None
         unsure = copied or same or self.births_contradict(file) or self._may_be_foreign(file)
+        return Next(undecided=file.path) if unsure else Next(path=file.path)
+
+    def _judged_packed(self, file: OpenFile) -> Next | None:
+        """A compressed file bears the time of the log's last write, whether it is a copy or not."""
+        written, same = file.status().st_mtime_ns, _begins(self._left, file)
+        if same and abs(written - self._left.status().st_mtime_ns) <= _SECOND_NS:
+            return None
+        if self._current and 0 < self._current.born <= written and _begins(self._current, file):
+            return None
+        unsure = same or self.births_contradict(file) or self._may_be_foreign(file)
         return Next(undecided=file.path) if unsure else Next(path=file.path)
 
     def _may_be_foreign(self, file: OpenFile) -> bool:

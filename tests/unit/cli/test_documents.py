@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import lzma
 from pathlib import Path
 from textwrap import indent
 
@@ -134,14 +134,14 @@ def test_probe_tells_where_executors_on_other_hosts_reach_the_driver(
 
 def test_probe_names_the_files_that_will_be_refused(waybill: Waybill, folder: Path) -> None:
     packed, binary = folder / "logs" / "b.log", folder / "logs" / "c.log"
-    packed.write_bytes(gzip.compress(b"line\n"))
+    packed.write_bytes(lzma.compress(b"line\n"))
     binary.write_bytes(b"\0\1\n")
     (folder / "logs" / "folder.log").mkdir()
     path = _write(folder, DOCUMENT.format(name="copy"))
     typed = waybill("check", path, "--probe")
     assert typed.code == 3
     assert f"source: 3 files match {folder}/logs/*.log" in typed.out
-    assert f"{packed} is compressed (gzip) and will be refused" in typed.out
+    assert f"{packed} is compressed (xz) and will be refused" in typed.out
     assert f"{binary} is binary (it holds NUL bytes) and will be refused" in typed.out
     asked = _write(folder, DOCUMENT.format(name="copy").replace("*.log}", "*.log, binary: true}"))
     assert waybill("check", asked, "--probe").code == 0

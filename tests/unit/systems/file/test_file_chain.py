@@ -266,10 +266,11 @@ def test_what_is_not_named_like_a_file_that_is_there_or_holds_what_was_read_is_n
     assert begun.gaps == []
 
 
-def test_a_file_that_is_being_compressed_is_not_asked_about(log: Path) -> None:
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_file_that_is_being_compressed_is_not_asked_about(log: Path, binary: bool) -> None:
     lines = [os.urandom(30).hex() for _ in range(5_000)]
     append(log, *lines)
-    begun = follow(log)
+    begun = follow(log, binary=binary)
     begun.run()
     old = log.rename(f"{log}.1")
     packed = Path(f"{log}.1.gz")

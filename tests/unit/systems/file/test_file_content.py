@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import lzma
 from dataclasses import replace
@@ -20,16 +19,11 @@ from connect_core.systems.file.source import FileSource
 LINES = b"".join(b"line %d of many\n" % number for number in range(600))
 
 REFUSED = {
-    "gzip": gzip.compress(LINES),
-    "bzip2": bz2.compress(LINES),
     "xz": lzma.compress(LINES),
-    "zstd": b"\x28\xb5\x2f\xfd\x04\x00\n",
-    "lz4": b"\x04\x22\x4d\x18\n",
     "zip": b"PK\x03\x04 and so on\n",
     "compress": b"\x1f\x9d\x90\n",
     "NUL": b"text\n" * 100 + b"\0\n",
-    "gzip without a line feed": gzip.compress(b"").replace(b"\n", b""),
-    "empty bzip2": bz2.compress(b""),
+    "gzip within gzip": gzip.compress(gzip.compress(LINES)),
 }
 
 
@@ -47,7 +41,7 @@ def test_what_has_no_lines_is_refused_and_the_other_files_are_read(tmp_path: Pat
     refused = bounds[Partition(str(bad))].failure
     assert refused is not None
     assert (refused.kind, refused.where) == ("ContentRefused", str(bad))
-    assert kind.removeprefix("empty ").split()[0] in refused.what
+    assert kind.split()[0] in refused.what
     assert "binary: true" in refused.next_step
     read = files.read(range_of(Partition(str(good)), bounds[Partition(str(good))]), limit())
     assert [value for batch in read for value in batch.records.column("value").to_pylist()] == [b"one"]
@@ -79,7 +73,7 @@ def test_a_log_that_a_crash_has_padded_is_named_with_what_to_do(tmp_path: Path, 
     )
 
 
-@pytest.mark.parametrize("kind", ["gzip", "NUL"])
+@pytest.mark.parametrize("kind", ["xz", "NUL"])
 def test_any_bytes_are_read_where_that_is_asked_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "some.bin"
     path.write_bytes(REFUSED[kind] + b"\n")
@@ -102,8 +96,8 @@ def test_what_came_since_the_plan_is_refused_by_who_reads_it(tmp_path: Path) -> 
     files, partition = source(path), Partition(str(path))
     wanted = range_of(partition, files.available_offsets({partition: None})[partition])
     wanted = replace(wanted, evidence={})
-    path.write_bytes(REFUSED["gzip"] * 10)
-    with pytest.raises(ContentRefused, match="gzip"):
+    path.write_bytes(REFUSED["xz"] * 10)
+    with pytest.raises(ContentRefused, match="xz"):
         list(files.read(wanted, limit()))
 
 
@@ -116,7 +110,7 @@ def test_what_comes_into_a_followed_file_is_looked_at_too(tmp_path: Path) -> Non
     bounds = files.available_offsets(dict.fromkeys(files.partitions([])))
     ranges = [range_of(partition, seen) for partition, seen in bounds.items()]
     live = [replace(one, end=OPEN_END) for one in ranges]
-    bad.write_bytes(REFUSED["gzip"])
+    bad.write_bytes(REFUSED["xz"])
     good.write_bytes(b"one\n")
     came = {one.partition.key: batch for one, batch in files.follow(live, limit(), idle_timeout_s=0.3)}
     assert isinstance(came[str(bad)], Failure)

@@ -16,8 +16,7 @@ from connect_core.replication.driver.lifecycle import to_be_told
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower
 from connect_core.sdk.values import Gap, Position
-from connect_core.systems.file import folders
-from connect_core.systems.file import parts as file_parts
+from connect_core.systems.file import folders, packed
 from connect_core.systems.file.identity import OpenFile
 from connect_core.systems.file.options import FileSourceOptions
 from connect_core.systems.file.parts import FilePart, split_points
@@ -364,7 +363,7 @@ def test_a_file_that_could_not_be_opened_once_is_read_once(
     """It became a partition by its path, whose rotated files get new names."""
     split = follow(tmp_path / "app.log*")
     with monkeypatch.context() as refused:
-        refused.setattr(file_parts, "open_if_there", refuse)
+        refused.setattr(packed, "open_if_there", refuse)
         assert split.source.partitions([]) == [Partition(str(log))]
     split.positions = {Partition(str(log)): None}
     assert len(split.run()) == 10

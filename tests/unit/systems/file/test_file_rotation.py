@@ -214,7 +214,7 @@ def test_a_file_with_the_inode_of_one_that_is_gone_belongs_to_its_own_log(
     dead = Former(0, status.st_dev, status.st_ino, 4, identity.fingerprint(b"dead"), 80, born=1)
     positions = {mine: begun.positions[mine], other: Position(1, 0, Past((dead,)).as_json())}
     order = [mine, other] if first == "living" else [other, mine]
-    owners = Owners([(one, positions[one]) for one in order])
+    owners = Owners(Folders(str(log)), [(one, positions[one]) for one in order])
     with identity.OpenFile(str(log)) as file:
         assert owners.of(file) == mine
     Path(f"{log}.1").write_bytes(b"dead\n")
