@@ -38,6 +38,8 @@ class Options:
     broker: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace or extend those of `settings/broker.conf`."""
     postgresql: Mapping[str, str] = field(default_factory=dict)
+    engine_jvm: Sequence[str] = ()
+    """More arguments for the Java of the engine."""
     engine_slots: int = 32
     """How many lanes may run at once; more than cores, since live lanes mostly wait."""
     airflow: Mapping[str, str] = field(default_factory=dict)

@@ -197,6 +197,7 @@ def _decode(home: Path, document: dict[str, Any]) -> Stack:
         name: StackPart(**{**part, "process": Process(**part["process"])}) for name, part in document["parts"].items()
     }
     supervisor = Process(**document["supervisor"]) if document["supervisor"] else None
-    options = document["options"] | {"rocketmq_jvm": tuple(document["options"]["rocketmq_jvm"])}
+    options = document["options"]
+    options |= {name: tuple(options.get(name, ())) for name in ("rocketmq_jvm", "engine_jvm")}
     ports = {name: part.ports for name, part in parts.items()} | document.get("last_ports", {})
     return Stack(home, Options(**options), parts, supervisor, ports)

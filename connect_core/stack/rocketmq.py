@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from connect_core.stack import jars, java, ports, probe
+from connect_core.stack import archives, jars, java, ports, probe
 from connect_core.stack.parts import BROKER, NAME_SERVER, RUNNING, Options, Site, running_if
 from connect_core.stack.processes import Launch
 
@@ -183,6 +183,7 @@ def _launch(site: Site, part: str, main_class: str, jvm: tuple[str, ...], settin
         str(java.find(cache)),
         *jvm,
         *JVM,
+        *archives.arguments(lib),
         *site.options.rocketmq_jvm,
         f"-Duser.home={folder}",
         # Netty makes a key and a certificate there; a process that is killed does not take them away.

@@ -97,6 +97,7 @@ def _server(site: Site) -> spark_server.Server:
         port=site.ports["grpc"],
         token=token(site.home),
         slots=site.options.engine_slots,
+        jvm=tuple(site.options.engine_jvm),
         java=java.find(jars.cache_folder()).resolve(),
     )
 

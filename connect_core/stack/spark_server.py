@@ -17,12 +17,13 @@ from pathlib import Path
 
 import connect_core
 from connect_core.errors import Fatal
+from connect_core.stack import archives
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
-_JVM = "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1"
+_JVM = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 """Small and soon warm: records never pass through this JVM, so that its best speed is worth less than its CPU."""
 
 _LONGEST_SOCKET_FOLDER = 60
@@ -52,6 +53,8 @@ class Server:
     java: Path
     python: Path = Path(sys.executable)
     heap: str = "1g"
+    jvm: tuple[str, ...] = ()
+    """More arguments for its JVM."""
 
     def remote(self) -> str:
         """The address for clients. It holds the token. The host must be this word: by number the client wants TLS."""
@@ -74,8 +77,9 @@ def server_environment(server: Server, inherited: Mapping[str, str] = os.environ
         TOKEN_VARIABLE: server.token,
         "JAVA_HOME": str(server.java.parent.parent),
         "SPARK_HOME": str(_spark_home()),
-        # No settings of the machine's own Spark are read.
-        "SPARK_CONF_DIR": str(server.folder / "conf"),
+        # No settings of the machine's own Spark are read. Nothing is there: the class path begins with this folder, and
+        # a JVM takes no archive of classes where a folder of the class path has something in it.
+        "SPARK_CONF_DIR": str(server.folder / "none"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(server.python),
         "PYTHONPATH": os.pathsep.join(filter(None, [root, inherited.get("PYTHONPATH")])),
@@ -98,7 +102,9 @@ def server_settings(server: Server) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": server.heap,
-        "spark.driver.extraJavaOptions": f"{_JVM} -Djava.io.tmpdir={folder / 'tmp'}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (*_JVM, *archives.arguments(jars()), *server.jvm, f"-Djava.io.tmpdir={folder / 'tmp'}")
+        ),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(server.port),
         # Another port would be another server than the one that was recorded.
@@ -131,6 +137,11 @@ def write_settings(server: Server) -> None:
     _socket_folder(server).mkdir(mode=0o700, exist_ok=True)
     lines = [f"{name} {value}\n" for name, value in server_settings(server).items()]
     _settings_file(server).write_text("".join(lines))
+
+
+def jars() -> Path:
+    """Spark's own, which make up the class path of the server."""
+    return _spark_home() / "jars"
 
 
 def _settings_file(server: Server) -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from connect_core import stack
-from connect_core.stack import probe, processes
+from connect_core.stack import archives, jars, probe, processes
 from connect_core.stack.parts import Site
 from connect_core.stack.rocketmq import Broker
 from tests.servers import RocketMQ
@@ -32,6 +34,16 @@ def test_a_broker_tells_a_name_server_that_does_not_know_it(rocketmq: RocketMQ) 
     name_server, broker = (running.part(name).ports for name in (stack.NAME_SERVER, stack.BROKER))
     site = Site(rocketmq.home, broker, {stack.NAME_SERVER: name_server}, running.options)
     assert processes.wait_until(lambda: Broker().is_ready(site, "boot success"), 5)
+
+
+def test_both_servers_take_their_classes_from_the_archive(rocketmq: RocketMQ) -> None:
+    jars_folder = jars.folder_of(rocketmq.version, jars.cache_folder())
+    if not archives.arguments(jars_folder):
+        pytest.skip("no archive of classes could be made here")
+    running = stack.load(rocketmq.home)
+    assert running is not None
+    for part in running.parts.values():
+        assert str(archives.of(jars_folder)) in Path(f"/proc/{part.process.pid}/maps").read_text()
 
 
 def test_a_killed_broker_comes_back_on_its_port(rocketmq: RocketMQ) -> None:

@@ -33,6 +33,11 @@ def test_the_command_reads_the_settings_that_were_written(server: Server) -> Non
     assert dict(line.split(" ", 1) for line in written) == server_settings(server)
 
 
+def test_the_class_path_begins_with_no_folder_that_would_forbid_an_archive_of_classes(server: Server) -> None:
+    write_settings(server)
+    assert not Path(server_environment(server, {})["SPARK_CONF_DIR"]).exists()
+
+
 def test_every_listener_is_on_loopback(server: Server) -> None:
     settings = server_settings(server)
     addresses = ("spark.driver.host", "spark.driver.bindAddress", "spark.connect.grpc.binding.address")
