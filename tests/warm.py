@@ -44,6 +44,7 @@ _LOADED = (
     _LANE,
     "connect_core.engine.inline",
     "connect_core.engine.spark_connect",
+    "connect_core.engine.spark_on_demand",
     "connect_core.engine.worker",
     "connect_core.observe.metrics",
     "connect_core.orchestration.control",
@@ -53,10 +54,15 @@ _LOADED = (
     "connect_core.systems.file.sink",
     "connect_core.systems.file.source",
     "connect_core.systems.file.writing",
+    "connect_core.systems.mqtt.sink",
+    "connect_core.systems.mqtt.source",
     "connect_core.systems.rocketmq.sink",
     "connect_core.systems.rocketmq.source",
+    "encodings.idna",
     "prometheus_client",
     "psycopg2",
+    "psycopg2._ipaddress",
+    "psycopg2.extras",
     "pydantic.type_adapter",
     "rich._emoji_codes",
     "rich.progress",
@@ -218,7 +224,9 @@ def _become(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    if folders := [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]:
+        sys.path[1:1] = folders
+        _look_for_plugins_again()
     sys.argv = command
     sys.modules["__main__"].__package__ = None  # else usage lines would name this program
 
@@ -231,6 +239,21 @@ def _load() -> None:
             importlib.import_module(found.name)
 
 
+def _read_what_is_always_the_same() -> None:
+    """Once: each command would find the installed systems, read the default settings, and make the parsers of
+    conditions from their grammar."""
+    list(importlib.import_module("connect_core.systems.registry").SYSTEMS)
+    importlib.import_module("connect_core.config.settings")._defaults()
+    references = importlib.import_module("connect_core.pipeline.references")
+    references.read_condition("$.a = 1")
+    references.properties_in("a = 1")
+
+
+def _look_for_plugins_again() -> None:
+    """A folder of the command's own may hold some."""
+    vars(importlib.import_module("connect_core.systems.registry").SYSTEMS).pop("_plugins", None)
+
+
 def _put_commands_together() -> None:
     """Once: Typer does it from the signatures of all commands each time that one of them is called."""
     typer = importlib.import_module("typer.main")
@@ -241,6 +264,7 @@ def _put_commands_together() -> None:
 def main(descriptor: int) -> None:
     _load()
     _put_commands_together()
+    _read_what_is_always_the_same()
     gc.freeze()  # what is there stays: nobody looks for garbage in it, which would copy its pages
     serve(socket.socket(fileno=descriptor))
     if _LANE not in sys.argv and "inline" in (*sys.argv, os.environ.get("WAYBILL_ENGINE")):

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
@@ -107,6 +108,7 @@ def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]
     return {name: near[0] for name in strangers if (near := get_close_matches(name, known, n=1, cutoff=0.85))}
 
 
+@cache
 def _defaults() -> dict[str, Any]:
     text = (files("connect_core.config") / "defaults.yaml").read_text(encoding="utf-8")
     data: dict[str, Any] = read_text(text, where="defaults.yaml")[0].data
