@@ -16,11 +16,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sqlalchemy as sa
 import yaml
+from sqlalchemy.engine import make_url
 
 from connect_core import ledger, stack
 from connect_core.engine import inline
@@ -37,6 +40,9 @@ SETTINGS = {
     "WAYBILL_LEASE_MARGIN_S": "6s",
     "WAYBILL_SEND_TIMEOUT_S": "6s",
 }
+
+
+_IN_A_FILE = "sqlite:///"
 
 
 @dataclass
@@ -164,25 +170,45 @@ def new_site(folder: Path, database_url: str, rocketmq: RocketMQ | None, engine_
     if rocketmq is not None:
         _borrow_servers(home, rocketmq, engine_home or _session_engine())
     site = Site(folder, f"t-{uuid.uuid4().hex[:12]}", rocketmq.name_servers if rocketmq else [], database_url)
-    ledger.upgrade(database_url)
+    if database_url.startswith(_IN_A_FILE):
+        shutil.copy(_empty_ledger(), database_url.removeprefix(_IN_A_FILE))
+    else:
+        ledger.upgrade(database_url)
     return site
+
+
+@cache
+def _empty_ledger() -> Path:
+    """A SQLite ledger with current tables, to be copied: to migrate one takes longer."""
+    folder = Path(os.environ["WAYBILL_TEST_SESSION"]) / os.environ.get("PYTEST_XDIST_WORKER", "single")
+    folder.mkdir(exist_ok=True)
+    path = folder / "empty-ledger.db"
+    ledger.upgrade(f"{_IN_A_FILE}{path}")
+    return path
 
 
 @pytest.fixture(scope="session")
 def new_database() -> Callable[[str], str]:
-    """Makes an empty database beside the given one; returns its URL."""
-    from sqlalchemy import create_engine, text
-    from sqlalchemy.engine import make_url
+    """Makes a database with a ledger of current tables beside the given one; returns its URL. Each is a copy of the
+    first: to migrate one takes longer."""
+    firsts: dict[str, str] = {}
 
     def make(beside: str) -> str:
-        name = f"ledger_{uuid.uuid4().hex[:12]}"
-        engine = create_engine(beside, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        engine.dispose()
-        return make_url(beside).set(database=name).render_as_string(hide_password=False)
+        if beside not in firsts:
+            firsts[beside] = _new_database(beside, "template1")
+            ledger.upgrade(firsts[beside])
+        return _new_database(beside, make_url(firsts[beside]).database)
 
     return make
+
+
+def _new_database(beside: str, copied: str | None) -> str:
+    name = f"ledger_{uuid.uuid4().hex[:12]}"
+    engine = sa.create_engine(beside, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {copied}"))
+    engine.dispose()
+    return make_url(beside).set(database=name).render_as_string(hide_password=False)
 
 
 def _session_engine() -> Path:
