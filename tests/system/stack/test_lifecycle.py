@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,24 @@ pytestmark = pytest.mark.server
 
 PARTS = (POSTGRESQL,)
 OPTIONS = Options(well_known_ports=False, postgresql={"fsync": "off"})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clusters_are_copied(worker_folder: Path) -> Iterator[None]:
+    """The first is made by initdb, as each is for users; the others are copies of it."""
+    first = worker_folder / "first-cluster"
+    initialise = postgresql._initialise
+
+    def copied(data: Path) -> None:
+        if not first.exists():
+            initialise(data)
+            subprocess.run(["cp", "-a", data, first], check=True)
+        subprocess.run(["cp", "-aT", first, data], check=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgresql, "_initialise", copied)
+        yield
+    shutil.rmtree(first, ignore_errors=True)
 
 
 @pytest.fixture
