@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from connect_core.stack import jars, java, ports
+from connect_core.stack import archives, jars, java, ports
 from connect_core.stack.parts import MQTT_BROKER, NOT_ANSWERING, RUNNING, Site, running_if
 from connect_core.stack.processes import Launch
 from connect_core.stack.rocketmq import SETTINGS, settings_of
@@ -120,8 +120,9 @@ def prepare_hivemq(folder: Path, port: int, listeners: str = "") -> None:
 def hivemq_command(folder: Path) -> tuple[str, ...]:
     """Its server class lets nobody in without an extension, so its embedded form is started from a source file."""
     cache = jars.cache_folder()
-    jvm = (str(java.find(cache)), *HIVEMQ_JVM, f"-Djava.io.tmpdir={folder}")
-    return (*jvm, "-cp", f"{jars.folder_of(HIVEMQ, cache)}/*", str(SETTINGS / "HiveMQ.java"), str(folder))
+    lib = jars.folder_of(HIVEMQ, cache)
+    jvm = (str(java.find(cache)), *HIVEMQ_JVM, *archives.arguments(lib), f"-Djava.io.tmpdir={folder}")
+    return (*jvm, "-cp", f"{lib}/*", str(SETTINGS / "HiveMQ.java"), str(folder))
 
 
 def _folder(site: Site) -> Path:
