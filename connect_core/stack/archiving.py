@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from connect_core.errors import Unreachable, WaybillError
+from connect_core.errors import Unreachable
 from connect_core.stack import archives, jars, java, lifecycle, mqtt_broker, ports, processes, spark_server
 from connect_core.stack.locking import locked
 from connect_core.stack.parts import BROKER, ENGINE, MQTT_BROKER, NAME_SERVER, RUNNING, Options, Site
@@ -53,9 +53,12 @@ def hivemq(home: Path, *jvm: str) -> tuple[str, ...]:
 
 def make(folder: Path, run: Callable[..., tuple[str, ...]], report: jars.Report) -> None:
     """Makes the archive of a folder of jars, when there is none that is current, with what loads them."""
-    archive = archives.of(folder)
+    archive, program = archives.of(folder), java.find(jars.cache_folder())
     with locked(archive.with_suffix(".jsa.lock")):
-        if archives.is_current(folder, java.find(jars.cache_folder())):
+        if archives.is_current(folder, program):
+            return
+        if not _has_its_own(program):
+            report(f"{program} has no archive of its own classes to begin with: servers start without")
             return
         report(f"Making {archive}: servers start with it in half the time")
         archive.unlink(missing_ok=True)
@@ -79,6 +82,12 @@ def _run(home: Path, part: str, options: Options, beside: str = "") -> tuple[str
         return words
     finally:
         lifecycle.down(home)
+
+
+def _has_its_own(program: Path) -> bool:
+    """A Java that was put together for one purpose may have none; then it makes none of others."""
+    trial = [str(program), "-Xshare:on", "-version"]
+    return subprocess.run(trial, capture_output=True, timeout=_TRIAL_S).returncode == 0
 
 
 def _command_line(process: Process) -> tuple[str, ...]:
@@ -105,9 +114,8 @@ def main(report: jars.Report = print) -> None:
     with ThreadPoolExecutor(len(wanted)) as threads:
         for (folder, _), done in [(pair, threads.submit(make, *pair, report)) for pair in wanted]:
             if (error := done.exception()) is not None:
-                if not isinstance(error, (WaybillError, OSError, subprocess.SubprocessError)):
-                    raise error
-                report(f"No archive of {folder}, servers start without: {error}")
+                # Whatever it is: nothing depends on an archive.
+                report(f"No archive of {folder}, servers start without: {type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,30 @@ def test_a_jvm_that_it_does_not_fit_starts_without(folder: Path) -> None:
     assert "Ivy" in subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
+def test_a_java_without_an_archive_of_its_own_is_not_asked_for_one(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(java, "find", lambda _: program)
+    said: list[str] = []
+    archiving.make(folder, lambda *_: pytest.fail("it would make none"), said.append)
+    assert "servers start without" in said[0]
+    assert archives.arguments(folder) == ()
+
+
+def test_an_archive_that_cannot_be_made_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise PermissionError("this folder is not ours")
+
+    monkeypatch.setattr(archiving, "make", failing)
+    said: list[str] = []
+    archiving.main(said.append)
+    assert said
+    assert all("this folder is not ours" in line for line in said)
+
+
 def cut_off(archive: Path) -> None:
     archive.chmod(0o600)
     os.truncate(archive, archive.stat().st_size // 3)
