@@ -1,5 +1,5 @@
 """The four connectors of one demo under fresh names: logs to a topic and on to a file, devices to a topic and on to
-another MQTT topic; and where their files are.
+another MQTT topic; a fifth one for payments; and where their files are.
 
 Writes documents and folders below `demo/` of the home and nothing else.
 """
@@ -74,6 +74,15 @@ class Names:
         return f"{self.topic}/heard"
 
     @property
+    def payments(self) -> str:
+        """A connector, and its topic."""
+        return f"{self.topic}-payments"
+
+    @property
+    def payment_lines(self) -> Path:
+        return self.folder / "payments.jsonl"
+
+    @property
     def logs(self) -> Path:
         return self.folder / "logs"
 
@@ -90,6 +99,21 @@ class Names:
         """Their paths, from the root."""
         documents = (self._inward(), self._outward(), self._devices_in(), self._devices_out())
         return [self._write(document) for document in documents]
+
+    def write_payments(self, amount: str) -> str:
+        """The path of the document in which amounts have this type."""
+        return self._write(
+            {
+                "version": 1,
+                "name": self.payments,
+                "description": "payments of the demo to a topic, with their cards masked",
+                "source": {"file": {"path": self._from_root(self.payment_lines)}},
+                "parse": {"format": "json", "fields": {"id": "int64", "amount": amount, "card": "text"}},
+                "transforms": [{"mask": {"card": "redact"}}],
+                "sink": {"rocketmq": {"connection": "main", "topic": self.payments, "queues": 1}},
+                "errors": {"tolerance": "all"},
+            }
+        )
 
     def _inward(self) -> dict[str, Any]:
         return {

@@ -1,5 +1,6 @@
 """The demo from begin to end: Airflow runs four connectors while lines and messages of devices keep coming; two of its
-task processes are killed; a backfill runs beside them; both sides are compared. Raises DataError when anything differs.
+task processes are killed; a backfill runs beside them; payments are changed, and one that is rejected is replayed; both
+sides are compared. Raises DataError when anything differs.
 
 Every command is a `waybill` subprocess; who is killed, and what has arrived, is looked up in the ledger.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from connect_core import stack
 from connect_core.config import database_url
-from connect_core.demo import verdict
+from connect_core.demo import payments, verdict
 from connect_core.demo.account import Account, Receipt, add_up
 from connect_core.demo.command import Waybill
 from connect_core.demo.devices import COUNT, Devices, Listener
@@ -28,7 +29,7 @@ from connect_core.errors import DataError, Retriable
 from connect_core.ledger import Ledger, Run
 from connect_core.sdk.values import LIVE
 
-STEPS = 8
+STEPS = 9
 SECONDS = 120.0
 """How long lines come, at least."""
 
@@ -95,6 +96,10 @@ class _Story:
             self._tell_of_the_retry(self.names.devices_in, devices_killed)
         with self.screen.step("A backfill of what has come so far into a second file, beside the live run"):
             moved = self._backfill()
+        with self.screen.step(
+            "Payments get typed fields, and their cards are masked; one that is rejected is replayed"
+        ):
+            payments_differ = self._payments()
         with self.screen.step("No more lines come; what is left arrives"):
             time.sleep(max(trickle_ends - time.monotonic(), 0))
             self.feed.stop_trickle()
@@ -104,7 +109,7 @@ class _Story:
             self._wait("the listener has heard every device", lambda: set(listener.heard) >= set(devices.said))
             self._turn("pause")
         with self.screen.step("Both sides compared"):
-            if faults := self._verdict(moved, devices, listener):
+            if faults := [*self._verdict(moved, devices, listener), *payments_differ]:
                 raise DataError("The two sides differ: " + "; ".join(faults), where=str(self.names.folder))
         self._say_goodbye()
 
@@ -178,6 +183,26 @@ class _Story:
             *("--sink", f"path={self.names.first_half}"),
         )
         return self._account(self.names.outward, f"backfill-{_BACKFILL}").read
+
+    def _payments(self) -> list[str]:
+        """Returns what is wrong with what arrived."""
+        name = self.names.payments
+        payments.write(self.names.payment_lines)
+        self.waybill.show("apply", self.names.write_payments("decimal(12,2)"))
+        self.waybill.show("run", name)
+        self.waybill.show("dead-letters", "list", name)
+        self.screen.say(
+            "One amount is no decimal. The document is corrected, and what was rejected is sent through it:"
+        )
+        self.waybill.show("apply", self.names.write_payments("text"))
+        self.waybill.show("dead-letters", "replay", name, "--yes")
+        self.waybill.show("peek", name, "--last", str(payments.PAYMENTS))
+        arrived = self.waybill.ask("peek", name, "--last", str(payments.PAYMENTS + 1))
+        left = self.waybill.ask("dead-letters", "list", name)["dead_letters"]
+        return [
+            *payments.faults([one["value"] for one in arrived["messages"]]),
+            *(f"a payment is still a dead letter: {one['message']}" for one in left),
+        ]
 
     def _verdict(self, moved: int, devices: Devices, listener: Listener) -> list[str]:
         names, screen, feed = self.names, self.screen, self.feed
