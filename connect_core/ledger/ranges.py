@@ -172,7 +172,7 @@ class Ranges(Transactions):
         [begin, end)."""
         query = sa.select(RANGES.c.pins).where(
             *(RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.partition_id == partition_id),
-            *(RANGES.c.state == "abandoned", RANGES.c.begin_offset < end, RANGES.c.planned_end > begin),
+            *(sa.text("state = 'abandoned'"), RANGES.c.begin_offset < end, RANGES.c.planned_end > begin),
         )
         with self._read() as connection:
             return {str(row.pins["pipeline"]) for row in connection.execute(query)}

@@ -229,6 +229,7 @@ RANGES = sa.Table(
     _count("covered"),
     sa.Index(None, "uid", "closed_at"),
     sa.Index("ix_ranges_open", "uid", "stream"),  # only of open ones, likewise
+    sa.Index("ix_ranges_given_up", "uid", "stream", "partition_id"),  # of those given up
     sa.Index("ix_ranges_newest", "uid", "stream", "partition_id", "id"),
     sa.Index(None, "run_id"),
 )
@@ -333,6 +334,8 @@ DEAD_LETTERS = sa.Table(
     sa.Column("discarded_at", UtcTime),
     sa.UniqueConstraint("uid", "stream", "partition_id", "incarnation", "record_offset", "ordinal", "stage"),
     sa.Index(None, "uid", "replay_stream"),
+    # By the record, in whatever stream it was rejected.
+    sa.Index(None, "uid", "partition_id", "incarnation", "record_offset"),
 )
 
 GAPS = sa.Table(

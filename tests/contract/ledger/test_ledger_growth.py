@@ -62,13 +62,14 @@ def others(table: sa.Table, number: int) -> dict[str, Any]:
     """Mostly of other tasks and partitions."""
     if table is RUNS:
         return {"id": f"0{number:012}", "state": "done", "task": number % 50}
-    return {"partition_id": f"{number % 500:016}"}
+    return {"partition_id": f"{number % 500:016}", "state": "settled" if number % 300 else "abandoned"}
 
 
 STEPS: dict[str, tuple[Callable[[Worker], object], str, str]] = {
     "open ranges": (lambda w: w.ledger.open_ranges(w.uid, LIVE), "FROM ranges", "ix_ranges_open"),
     "rests": (lambda w: w.ledger.rests(w.uid, LIVE), "FROM ranges", "ix_ranges_newest"),
     "the end of a run": (lambda w: end(w), "state = 'running'", "ix_runs_running"),
+    "what was given up": (lambda w: w.ledger.given_up(w.uid, LIVE, Q0.id, 0, 100), "FROM ranges", "ix_ranges_given_up"),
     "the run before": (lambda w: end(w), "ORDER BY runs.uid DESC", "ix_runs_of_task"),
 }
 

@@ -14,6 +14,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, OpenRange, Part, Position, Reject
 from connect_core.work import Letter, Outcome, Receipt
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
+from tests.contract.ledger.test_ledger_growth import plans, statements
 
 BOTH = (Q0, Q1)
 STREAM = replay_stream("1")
@@ -273,3 +274,13 @@ def test_letters_belong_to_their_connector(ledger: Ledger) -> None:
     assert chosen(second) == [2]
     begin(second)
     assert [one.id for one in ledger.letters_of(second.uid, STREAM, Q0, 0, 9, 10, 100).rows] == [2]
+
+
+def test_letters_of_one_record_are_found_by_an_index(five: Worker) -> None:
+    """Of many thousands each is compared with those of its record alone."""
+    begin(five)
+    with statements(five) as seen:
+        five.ledger.letters_of(five.uid, STREAM, Q0, 0, 100, 10, 1 << 20)
+    by_the_record = "ix_dead_letters_uid_partition_id_incarnation_record_offset"
+    wanted = {"sqlite": by_the_record, "postgresql": "dead_letters"}[five.ledger._engine.dialect.name]
+    assert all(wanted in plan for plan in plans(five, seen, "EXISTS"))

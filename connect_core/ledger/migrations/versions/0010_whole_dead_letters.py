@@ -26,3 +26,5 @@ def upgrade() -> None:
     ):
         op.add_column("dead_letters", column)
     op.create_index("ix_dead_letters_uid_replay_stream", "dead_letters", ["uid", "replay_stream"])
+    record = ["uid", "partition_id", "incarnation", "record_offset"]
+    op.create_index("ix_dead_letters_" + "_".join(record), "dead_letters", record)
