@@ -79,6 +79,8 @@ def _chosen(preview: LettersPreview) -> Iterator[str]:
     for one in preview.counts:
         letters, held = output.count(one.letters, "dead letter"), output.count(one.bytes, "byte")
         yield f"{letters} of {one.partition}, rejected at stage {one.stage} ({held})"
+    if preview.delivered:
+        yield f"{preview.delivered:,} of them an earlier replay has delivered, or may have: they are sent once more"
 
 
 def _sentences(move: Move) -> list[str]:

@@ -66,13 +66,14 @@ class _Head(NamedTuple):
 class LetterChoice:
     """What a replay would send: `sent` are the letters that stand for their records, counted in `counts`; with the
     others of these records they are `taken`. `left_out` says why how many are not sent, `newest` is the highest number
-    that was looked at."""
+    that was looked at. `delivered` of them an earlier replay has delivered, or may have."""
 
     sent: tuple[tuple[Partition, int], ...]
     taken: tuple[tuple[Partition, int], ...]
     counts: tuple[Count, ...]
     left_out: dict[str, int]
     newest: int
+    delivered: int = 0
 
     def parts(self) -> tuple[Part, ...]:
         """From the first to the last that is taken of each partition: all of them are settled. What lies between and is
@@ -180,6 +181,7 @@ def _choice(
     sent: list[_Head] = []
     taken: list[_Head] = []
     left_out: Counter[str] = Counter()
+    delivered = 0
     for heads in records.values():
         letters = sorted(set(heads))
         whole = [head for head in letters if head.whole]
@@ -189,8 +191,9 @@ def _choice(
         else:
             sent.append(last)
             taken += letters
+            delivered += standing.may_be_delivered(letters)
     highest = max((head.id for head in found), default=0)
-    return LetterChoice(_numbers(sent), _numbers(taken), tuple(_counts(sent)), dict(left_out), highest)
+    return LetterChoice(_numbers(sent), _numbers(taken), tuple(_counts(sent)), dict(left_out), highest, delivered)
 
 
 def _numbers(heads: Sequence[_Head]) -> tuple[tuple[Partition, int], ...]:
@@ -265,11 +268,13 @@ class _Standing:
             return NOT_READ
         if not head.whole:
             return IN_PART
-        if self._again:
+        if self._again or not self.may_be_delivered(letters):
             return ""
-        if all(one.replayed for one in letters):
-            return REPLAYED
-        return DOUBTFUL if any(self._is_doubtful(one) for one in letters) else ""
+        return REPLAYED if all(one.replayed for one in letters) else DOUBTFUL
+
+    def may_be_delivered(self, letters: Sequence[_Head]) -> bool:
+        """Whether an earlier replay has delivered the record of these letters, or was cancelled while it did."""
+        return all(one.replayed for one in letters) or any(self._is_doubtful(one) for one in letters)
 
     def _is_doubtful(self, head: _Head) -> bool:
         return any(

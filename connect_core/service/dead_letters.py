@@ -60,12 +60,14 @@ class Words:
 @dataclass(frozen=True)
 class LettersPreview:
     """What is about to happen to the letters that were chosen: how many of each partition and stage. `left_out` says
-    how many are not meant, and why; `resumed` are replays that go on first."""
+    how many are not meant, and why; `resumed` are replays that go on first. `delivered` of the letters were delivered
+    before, or may have been."""
 
     connector: str
     counts: tuple[Count, ...]
     left_out: Mapping[str, int]
     resumed: tuple[str, ...] = ()
+    delivered: int = 0
 
     @property
     def letters(self) -> int:

@@ -43,7 +43,7 @@ def replay(opened: AtWork, name: str, wanted: Replay, agree: Agree, how: How) ->
     told = {"connector": name, "left_out": choice.left_out}
     if not choice.sent and not begun:
         return {**told, "replays": []}
-    agree(LettersPreview(name, choice.counts, choice.left_out, tuple(begun)))
+    agree(LettersPreview(name, choice.counts, choice.left_out, tuple(begun), choice.delivered))
     replays = [backfill_runs.resume(opened, name, stream, how) for stream in begun]
     if choice.sent and (stored := _begun(opened, connector, wanted, chosen, choice, sink, how)):
         replays.append(backfill_runs.resume(opened, name, stored.stream, how))

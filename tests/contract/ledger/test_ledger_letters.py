@@ -237,6 +237,7 @@ def test_what_was_replayed_is_sent_again_only_when_a_person_says_so(five: Worker
     assert chosen(five) == [2]
     assert five.ledger.choose_dead_letters(five.uid, Wanted(ids=(1,)), BOTH).left_out == {"replayed": 1}
     assert chosen(five, again=True) == [1, 2, 3, 4, 5]
+    assert five.ledger.choose_dead_letters(five.uid, ANY, BOTH, again=True).delivered == 4
     begin(five, Wanted(ids=(1,)), replay_stream("2"), again=True)
     assert five.ledger.dead_letter(1).state == "open"
     assert five.ledger.dead_letter(3).state == "replayed"
@@ -252,6 +253,8 @@ def test_what_a_cancelled_replay_may_have_delivered_is_left_out(five: Worker) ->
     choice = five.ledger.choose_dead_letters(five.uid, ANY, BOTH)
     assert ([number for _, number in choice.sent], choice.left_out) == ([3, 5], {"doubtful": 2})
     assert chosen(five, again=True) == [1, 2, 3, 4, 5]
+    assert five.ledger.choose_dead_letters(five.uid, ANY, BOTH, again=True).delivered == 3
+    assert choice.delivered == 0
 
 
 def test_a_record_that_the_live_stream_rejects_once_more_is_open_again(five: Worker) -> None:

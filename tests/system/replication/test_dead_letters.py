@@ -96,6 +96,8 @@ def test_what_was_replayed_is_sent_again_by_again_alone(bare_site: Site) -> None
     fed(site)
     apply(site, TODAY)
     replay(site, "1", "3")
+    asked = site.waybill("dead-letters", "replay", "oven", "1", "3", "--again", code=2)
+    assert "2 of them an earlier replay has delivered, or may have: they are sent once more" in asked
     assert [one["n"] for one in replayed(replay(site, "1", "3", "--again"))] == [1, 2]
     assert replay(site, "1", "3")["replays"] == []
 
