@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Position
+from connect_core.systems.file.copies import is_distinct
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.identity import TAIL_BYTES, Evidence, Former, OpenFile, Past
 from connect_core.systems.file.packed import PackedFile
@@ -22,6 +24,8 @@ from connect_core.systems.file.patterns import Addition, Scheme, without_ending
 
 _SECOND_NS = 1_000_000_000
 """Some programs keep times by the second."""
+_DATE_DIGITS = 6
+"""A number with so many digits is a date, or a time."""
 
 
 class _Read(NamedTuple):
@@ -45,12 +49,12 @@ class Compressed:
                     self._by_head.setdefault((seen.head_bytes, seen.head), []).append(read)
 
     def owner(self, file: OpenFile) -> Partition | None:
-        """Who has read the log that this file is, or may be once it is whole."""
+        """Who has read the log that this file is, or may be once it is whole; or of which it is one more copy."""
         if not isinstance(file, PackedFile):
             return None
         for count in sorted({count for count, _ in self._by_head}):
             for one in self._by_head.get((count, file.head(count)), ()):
-                if self._there_or_gone(file, one) and _may_be(file, one.seen, one.names):
+                if self._there_or_gone(file, one) and _may_be(file, one.seen, one.names) and self._is_it(file, one):
                     return one.partition
         return None
 
@@ -60,6 +64,14 @@ class Compressed:
         with self._folders.moved(one.seen.ino, near, lambda other: _is_plain(other, one.seen)) as log:
             return log is None or without_ending(file.path) == log.path
 
+    def _is_it(self, file: PackedFile, one: _Read) -> bool:
+        """False for one that another log has left, though it may be this one by all that was seen. Where nobody can say
+        which of several it is, none of them is begun as another log."""
+        with ExitStack() as files:
+            there = _all_that_may_be(self._folders, one.seen, one.names, files)
+            chosen = _chosen(there, one.seen)
+            return chosen is None or chosen.is_as(file) or _is_copy(chosen, file)
+
 
 def _is_plain(file: OpenFile, seen: Evidence | Former) -> bool:
     return not isinstance(file, PackedFile) and file.is_as(seen) and file.begins_as(seen)
@@ -67,15 +79,65 @@ def _is_plain(file: OpenFile, seen: Evidence | Former) -> bool:
 
 @contextmanager
 def find_compressed(folders: Folders, seen: Evidence | Former, key: str) -> Iterator[PackedFile | None]:
-    """What became of a file that was read and is gone: the compressed one, whole or still being written."""
-    names = _names(key, seen)
+    """What became of a file that was read and is gone: the compressed one, whole or still being written. None where
+    several may be it and nothing says which."""
+    with ExitStack() as files:
+        there = _all_that_may_be(folders, seen, _names(key, seen), files)
+        if (chosen := _chosen(there, seen)) is not None:
+            chosen.taken_for(seen)
+        yield chosen
+
+
+def _all_that_may_be(
+    folders: Folders, seen: Evidence | Former, names: Sequence[str], files: ExitStack
+) -> list[PackedFile]:
+    """Open until `files` are closed; each log once, however it is compressed."""
+    found: dict[str, PackedFile] = {}
     for path in _candidates(folders, names) if seen.head_bytes and not seen.packed else ():
-        with folders.opened(path) as file:
-            if isinstance(file, PackedFile) and file.begins_as(seen) and _may_be(file, seen, names):
-                file.taken_for(seen)
-                yield file
-                return
-    yield None
+        file = files.enter_context(folders.opened(path))
+        if isinstance(file, PackedFile) and file.begins_as(seen) and _may_be(file, seen, names):
+            found.setdefault(without_ending(path), file)
+    return [*found.values()]
+
+
+def _chosen(there: Sequence[PackedFile], seen: Evidence | Former) -> PackedFile | None:
+    """Which of them is the log: the one that bears the time of its last write; else the oldest one, where it was
+    written to since. What has equal lines, or one line, may be another log that holds the same and no more."""
+    exact = [file for file in there if abs(_later_ns(file, seen)) <= _SECOND_NS]
+    if len(exact) == 1:
+        return exact[0]
+    if len(there) > 1 and not _is_order_known(there):
+        return None
+    if any(not _has_grown(file, seen) and not is_distinct(file, seen.offset) for file in there):
+        return None
+    return min(there, key=lambda file: file.status().st_mtime_ns, default=None)
+
+
+def _is_order_known(there: Sequence[PackedFile]) -> bool:
+    """Whether their times tell which is older, and numbers at the end of their names say the same."""
+    by_age = sorted(there, key=lambda file: file.status().st_mtime_ns)
+    times = [file.status().st_mtime_ns for file in by_age]
+    numbers = [_rotations(file.path) for file in by_age]
+    apart = all(later - earlier > _SECOND_NS for earlier, later in pairwise(times))
+    return apart and all(one is None or other is None or one > other for one, other in pairwise(numbers))
+
+
+def _rotations(path: str) -> int | None:
+    """`app.log.2.gz` was rotated twice."""
+    _, _, number = without_ending(path).rpartition(".")
+    return int(number) if number.isdecimal() and len(number) < _DATE_DIGITS else None
+
+
+def _has_grown(file: PackedFile, seen: Evidence | Former) -> bool:
+    return not file.is_whole() or file.size() > seen.offset
+
+
+def _is_copy(chosen: PackedFile, file: PackedFile) -> bool:
+    """Whether both hold the same, as far as both of its ends say."""
+    size = chosen.size()
+    if file.size() != size or not is_distinct(chosen, size):
+        return False
+    return chosen.tail(size, min(TAIL_BYTES, size)) == file.tail(size, min(TAIL_BYTES, size))
 
 
 def _candidates(folders: Folders, names: Sequence[str]) -> list[str]:
@@ -87,7 +149,7 @@ def _may_be(file: PackedFile, seen: Evidence | Former, names: Sequence[str]) -> 
     """Whether all that was seen of the log is in the file, or in as much of it as has been written."""
     if not _is_named(file.path, names) or (file.born and seen.born and file.born < seen.born):
         return False
-    later_ns = file.status().st_mtime_ns - seen.written
+    later_ns = _later_ns(file, seen)
     if later_ns < -_SECOND_NS or (later_ns > _SECOND_NS and not _is_named(file.path, names, grown=True)):
         return False
     planned = seen.planned_end if isinstance(seen, Evidence) else 0
@@ -96,6 +158,11 @@ def _may_be(file: PackedFile, seen: Evidence | Former, names: Sequence[str]) -> 
     if file.tail(seen.offset, seen.tail_bytes) != seen.tail and seen.tail_bytes:
         return False
     return not planned or file.tail(planned, min(TAIL_BYTES, planned)) == _planned_tail(seen)
+
+
+def _later_ns(file: PackedFile, seen: Evidence | Former) -> int:
+    """Than the log's last write, as it was seen."""
+    return file.status().st_mtime_ns - seen.written
 
 
 def _planned_tail(seen: Evidence | Former) -> str:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 
 from connect_core.systems.file.content import compression
-from connect_core.systems.file.identity import Former, OpenFile, fingerprint
+from connect_core.systems.file.identity import TAIL_BYTES, Former, OpenFile, fingerprint
 
 _PACKED_BYTES = 64 * 1024
 """So many bytes of a gzip file hold its head, and whatever name and comment stand before that."""
@@ -28,6 +28,13 @@ def kept_times(file: OpenFile) -> bool:
 def was_read(file: OpenFile, read: Sequence[Former]) -> bool:
     """Whether it holds what was read of one of these, and no more."""
     return any(one.head_bytes and _holds(file, one) for one in read)
+
+
+def is_distinct(file: OpenFile, offset: int) -> bool:
+    """Whether the last line before `offset` is not the only one, and stands there once. Of others another log may hold
+    the same: a header alone, or one line again and again."""
+    before = file.bytes_at(max(offset - TAIL_BYTES, 0), min(TAIL_BYTES, offset)).splitlines()
+    return len(before) > 1 and before.count(before[-1]) == 1
 
 
 def is_packed(whole: OpenFile, file: OpenFile) -> bool:

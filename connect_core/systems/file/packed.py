@@ -212,7 +212,8 @@ class PackedFile(OpenFile):
         return ContentRefused(
             f"The file is compressed ({self.kind}) and {what}",
             where=f"{self.path}, behind byte {held:,} of what it holds",
-            next_step="Put a whole one in its place; what was not delivered of it is read from that. Or move it away",
+            next_step="Put a whole one in its place: where nothing of this one was delivered it is read, else the next"
+            " run asks. Or move it away",
         )
 
     def holds(self, offset: int, data: bytes) -> bool:
@@ -308,6 +309,12 @@ class PackedFile(OpenFile):
             return seen
         ahead = self._looked(seen.offset, streams.AHEAD_BYTES)
         return replace(seen, packed=ahead.as_json(), size=max(seen.size, ahead.held))
+
+
+def was_readable(seen: Evidence) -> bool:
+    """Whether there was something to read of the file that was seen: not of one whose beginning alone was written."""
+    packing = Packing.of(seen)
+    return packing is None or packing.state != CUT or (packing.lines > 0 and packing.held >= HEAD_BYTES)
 
 
 def _at_least(held: int, state: str) -> int:

@@ -20,6 +20,7 @@ from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import Owners, behind, left_at, looked_after, owns_named, without
 from connect_core.systems.file.identity import NO_PAST, Evidence, FileLook, FileVerdict, OpenFile, Past
 from connect_core.systems.file.last import LastFiles
+from connect_core.systems.file.packed import was_readable
 from connect_core.systems.file.succession import Behind, Left, missed, next_file, undecided
 
 _REASONS = {FileVerdict.SHORTER: "truncated", FileVerdict.DIFFERENT: "replaced", FileVerdict.OTHER: "replaced"}
@@ -68,6 +69,8 @@ class Rotation:
             moved = files.enter_context(find_file(self._folders, seen, partition.key))
             if moved:
                 return _with(self._after_rename(partition, replace(seen, past=past), place, moved, current), gaps)
+            if not (place.offset or was_readable(seen)):
+                return _with(self._unidentified(partition, place, current, past), gaps)
             cut = files.enter_context(_find_cut(self._folders, seen, partition.key))
             if cut and verdict in (None, FileVerdict.OTHER):
                 lost = Gap(place.incarnation, place.offset, None, _REASONS[FileVerdict.SHORTER])

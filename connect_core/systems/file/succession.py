@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connect_core.systems.file.content import compression
-from connect_core.systems.file.copies import is_packed, kept_times, was_read
+from connect_core.systems.file.copies import is_distinct, is_packed, kept_times, was_read
 from connect_core.systems.file.folders import Folders
 from connect_core.systems.file.former import newest
 from connect_core.systems.file.identity import HEAD_BYTES, TAIL_BYTES, Former, OpenFile, Past
@@ -235,11 +235,15 @@ class _Look:
         return Next(undecided=file.path) if unsure else Next(path=file.path)
 
     def _judged_packed(self, file: OpenFile) -> Next | None:
-        """A compressed file bears the time of the log's last write, whether it is a copy or not."""
-        written, same = file.status().st_mtime_ns, _begins(self._left, file)
-        if same and abs(written - self._left.status().st_mtime_ns) <= _SECOND_NS:
+        """A compressed file bears the time of the log's last write, whether it is a copy or not. What may be in another
+        log, too, is a copy only under the log's own name."""
+        written, name = file.status().st_mtime_ns, without_ending(file.path)
+        same, distinct = _begins(self._left, file), is_distinct(file, file.size())
+        at_once = abs(written - self._left.status().st_mtime_ns) <= _SECOND_NS
+        if same and (name == without_ending(self._left.path) or (at_once and distinct)):
             return None
-        if self._current and 0 < self._current.born <= written and _begins(self._current, file):
+        current = self._current
+        if current and 0 < current.born <= written and (distinct or name == current.path) and _begins(current, file):
             return None
         unsure = same or self.births_contradict(file) or self._may_be_foreign(file)
         return Next(undecided=file.path) if unsure else Next(path=file.path)

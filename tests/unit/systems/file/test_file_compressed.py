@@ -6,6 +6,7 @@ import bz2
 import gzip
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -174,6 +175,61 @@ def test_equal_files_of_others_are_read(tmp_path: Path, first: str, second: str,
     if gone:
         (tmp_path / first).unlink()
     assert files.run() == [b"id,name"]
+
+
+def rotated(log: Path, to: str, written_s: float, *, times: bool = True) -> Path:
+    """Compressed; its last write was at `written_s`, and it says so where the command keeps times."""
+    os.utime(log, (0, written_s))
+    made = compress(log.rename(f"{log}.1"), to)
+    os.utime(made, (0, written_s if times else written_s + 500))
+    return made
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize("lines", [1, 500])
+def test_logs_that_begin_alike_are_read_in_the_order_of_their_age(
+    tmp_path: Path, pattern: str, times: bool, lines: int
+) -> None:
+    """Of the first one a run has seen the beginning alone: by that each of them may be it."""
+    log, now = tmp_path / "app.log", time.time()
+    banner = b"".join(b"# banner %d\n" % number for number in range(lines))
+    log.write_bytes(banner)
+    files = Follower(source(tmp_path / pattern))
+    assert files.run() == banner.splitlines()
+    with log.open("ab") as file:
+        file.write(b"first\n")
+    rotated(log, "app.log.3.gz", now + 100, times=times)
+    for number, name in ((2, b"second\n"), (1, b"third\n")):
+        log.write_bytes(banner + name)
+        rotated(log, f"app.log.{number}.gz", now + 400 - 100 * number, times=times)
+    log.write_bytes(b"new\n")
+    read = [line for line in files.run() if line not in banner.splitlines()]
+    in_order = [b"first", b"second", b"third", b"new"]
+    assert read == in_order if pattern == "app.log" else sorted(read) == sorted(in_order)
+    assert files.gaps == []
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_log_that_holds_the_same_as_one_that_was_read_is_read_or_asked_about(
+    tmp_path: Path, pattern: str, times: bool, gone: bool
+) -> None:
+    log, now = tmp_path / "app.log", time.time()
+    log.write_bytes(b"beat\n" * 1_000)
+    os.utime(log, (0, now))
+    files = Follower(source(tmp_path / pattern))
+    assert len(files.run()) == 1_000
+    if gone:
+        log.unlink()
+    else:
+        rotated(log, "app.log.2.gz", now, times=times)
+    log.write_bytes(b"beat\n" * 1_000)
+    rotated(log, "app.log.1.gz", now + 100, times=times)
+    log.write_bytes(b"beat\n" * 10)
+    read = files.run()
+    assert len(read) == 1_010 or any(gap.end is None for gap in files.gaps)
 
 
 OPERATIONS = st.lists(
