@@ -1,4 +1,4 @@
-"""dead-letters list | show | export | replay | discard: the records that were rejected, as they were read."""
+"""dead-letters list | show | export | replay | discard | erase: the records that were rejected, as they were read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connect_core.service.opened import reading, working
 if TYPE_CHECKING:
     from connect_core.service.dead_letters import Words
 
-app = typer.Typer(no_args_is_help=True, help="List, show, export, replay and discard rejected records.")
+app = typer.Typer(no_args_is_help=True, help="List, show, export, replay, discard and erase rejected records.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -197,6 +197,29 @@ def discard(
     output.emit(
         as_json, told, lambda: output.line(f"{name}: {output.count(told['discarded'], 'dead letter')} discarded")
     )
+
+
+@app.command()
+def erase(
+    name: Name,
+    ids: Ids = None,
+    stage: Stage = "",
+    since: Since = "",
+    until: Until = "",
+    partition: PartitionText = "",
+    reason: ReasonText = "",
+    run: RunId = "",
+    why: Why = "",
+    yes: Yes = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take payload, key and headers out of rejected records that were replayed or discarded. Cannot be undone."""
+    from connect_core.service import dead_letters
+
+    words = _words(stage, since, until, partition, reason, run, ids)
+    with reading() as opened:
+        told = dead_letters.erase(opened, name, words, agreeing_on_letters(yes, "Erase what they hold?", {}), why=why)
+    output.emit(as_json, told, lambda: output.line(f"{name}: {output.count(told['erased'], 'dead letter')} erased"))
 
 
 def _words(

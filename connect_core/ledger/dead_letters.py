@@ -1,5 +1,6 @@
 """Dead letters: which there are, by what people say of them, and that some are discarded. `letter_replays` sends them
-again. A letter is never deleted here: it is open until it was delivered by a replay, or discarded.
+again. A letter is never deleted here: it is open until it was delivered by a replay, or discarded. From then on what it
+held of its record may be erased.
 """
 
 from __future__ import annotations
@@ -159,6 +160,20 @@ class DeadLetters(Transactions):
             for some in chunks(found):
                 connection.execute(DEAD_LETTERS.update().where(DEAD_LETTERS.c.id.in_(some)).values(discarded_at=now()))
             note(connection, uid, "discard dead letters", who, why, {"discarded": len(found), "asked": asked})
+        return len(found)
+
+    def erase_dead_letters(self, uid: str, wanted: Wanted, *, who: str, why: str = "", asked: Json) -> int:
+        """Takes payload, key, headers and time out of those that are not open; returns how many had them. Number, place
+        and reason stay."""
+        held = sa.or_(sa.func.length(DEAD_LETTERS.c.original) > 0, DEAD_LETTERS.c.attributes.is_not(sa.null()))
+        with self._write() as connection:
+            locked(connection, uid)
+            query = sa.select(DEAD_LETTERS.c.id).where(*conditions(uid, wanted), ~_IS["open"], held)
+            found = list(connection.scalars(query))
+            for some in chunks(found):
+                erased = DEAD_LETTERS.update().where(DEAD_LETTERS.c.id.in_(some))
+                connection.execute(erased.values(original=b"", attributes=None))
+            note(connection, uid, "erase dead letters", who, why, {"erased": len(found), "asked": asked})
         return len(found)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "LettersPreview",
     "Words",
     "discard",
+    "erase",
     "export",
     "listed",
     "require_known",
@@ -104,18 +105,35 @@ def export(opened: Opened, name: str, words: Words, path: str, out: TextIO) -> i
 
 def discard(opened: Opened, name: str, words: Words, agree: Agree, *, why: str = "") -> Json:
     """Marks them once somebody has agreed; none is deleted. Those that a replay is sending stay as they are."""
+    wanted = _agreed(opened, name, words, agree, still_open=True)
+    return {"connector": name, "discarded": _done(opened, opened.ledger.discard_dead_letters, name, words, wanted, why)}
+
+
+def erase(opened: Opened, name: str, words: Words, agree: Agree, *, why: str = "") -> Json:
+    """Takes payload, key and headers out of letters that were replayed or discarded, once somebody has agreed."""
+    wanted = _agreed(opened, name, words, agree, still_open=False)
+    return {"connector": name, "erased": _done(opened, opened.ledger.erase_dead_letters, name, words, wanted, why)}
+
+
+def _agreed(opened: Opened, name: str, words: Words, agree: Agree, *, still_open: bool) -> Wanted | None:
+    """Which letters that are open, or are no more; None where there are none. What comes while somebody thinks about it
+    was not shown, and is not meant."""
     ledger, connector = opened.ledger, opened.ledger.connector(name)
     require_known(ledger, connector, words)
-    wanted = replace(wanted_of(words), states=("open",))
+    wanted = replace(wanted_of(words), states=tuple(one for one in STATES if (one == "open") == still_open))
     newest = max((one.id for one in ledger.dead_letters(connector.uid, 1, wanted, payloads=False)), default=0)
     counts = ledger.count_dead_letters(connector.uid, wanted)
-    discarded = 0
-    if counts:
-        agree(LettersPreview(name, tuple(counts), {}))
-        user = opened.settings.user
-        wanted = replace(wanted, newest=newest)  # what came while somebody thought about it was not shown
-        discarded = ledger.discard_dead_letters(connector.uid, wanted, who=user, why=why, asked=words.asked())
-    return {"connector": name, "discarded": discarded}
+    if not counts:
+        return None
+    agree(LettersPreview(name, tuple(counts), {}))
+    return replace(wanted, newest=newest)
+
+
+def _done(opened: Opened, deed: Callable[..., int], name: str, words: Words, wanted: Wanted | None, why: str) -> int:
+    if wanted is None:
+        return 0
+    uid = opened.ledger.connector(name).uid
+    return deed(uid, wanted, who=opened.settings.user, why=why, asked=words.asked())
 
 
 def wanted_of(words: Words) -> Wanted:

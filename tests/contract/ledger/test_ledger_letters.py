@@ -279,6 +279,24 @@ def test_letters_belong_to_their_connector(ledger: Ledger) -> None:
     assert [one.id for one in ledger.letters_of(second.uid, STREAM, Q0, 0, 9, 10, 100).rows] == [2]
 
 
+def test_what_letters_hold_is_erased_when_they_are_not_open(five: Worker) -> None:
+    begin(five, Wanted(ids=(1,)))
+    replay = attempt(five)
+    replay.settle(Outcome(plan(replay, Q0, 1, 2).id, told(1, 2)))
+    five.ledger.end_backfill(five.uid, STREAM, "done")
+    five.ledger.discard_dead_letters(five.uid, Wanted(ids=(2,)), who="ann", asked={})
+    every = Wanted(states=("replayed", "discarded"))
+    assert five.ledger.erase_dead_letters(five.uid, every, who="ann", asked={}) == 2
+    assert five.ledger.erase_dead_letters(five.uid, every, who="ann", asked={}) == 0
+    first, second, third = (five.ledger.dead_letter(number) for number in (1, 2, 3))
+    assert [(one.original, one.attributes) for one in (first, second)] == [(b"", None)] * 2
+    assert (first.state, second.state, third.original, third.attributes) == ("replayed", "discarded", b"r9", WHOLE)
+    assert first.reason.kind == "NotParsed"
+    assert five.ledger.erase_dead_letters(five.uid, Wanted(states=("open",)), who="ann", asked={}) == 0
+    again = five.ledger.choose_dead_letters(five.uid, Wanted(ids=(1,)), BOTH, again=True)
+    assert (again.sent, again.left_out) == ((), {"in_part": 1})
+
+
 def test_letters_of_one_record_are_found_by_an_index(five: Worker) -> None:
     """Of many thousands each is compared with those of its record alone."""
     begin(five)

@@ -64,6 +64,12 @@ def test_a_person_is_asked(asked: Callable[..., Typed]) -> None:
     assert (typed.code, typed.out.strip(), "Discard them? [y/N]" in typed.err) == (1, "", True)
     typed = asked("y\n", "dead-letters", "discard", "copy", "1")
     assert (typed.code, typed.out.strip()) == (0, "copy: 1 dead letter discarded")
+    typed = asked("y\n", "dead-letters", "erase", "copy")
+    assert (typed.code, typed.out.strip(), "Erase what they hold? [y/N]" in typed.err) == (
+        0,
+        "copy: 1 dead letter erased",
+        True,
+    )
 
 
 def test_a_replay_runs_in_its_command_where_airflow_runs_connectors(
