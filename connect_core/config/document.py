@@ -27,6 +27,7 @@ from connect_core.pipeline import formats, sql
 from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.pipeline.references import read_condition
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.envelope_schemas import Flavor
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
@@ -162,8 +163,9 @@ class Parse(_Part):
 
     format: Format = Field(
         default="none",
-        description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. none: what is "
-        "JSON has places that rules can name, and nothing is rejected for what it is not.",
+        description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
+        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. none: what is JSON has places that "
+        "rules can name, and nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",
@@ -175,8 +177,8 @@ class Parse(_Part):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
     fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
         default=None,
-        description="Of json: the fields of each payload and their types, `{id: int64, price: 'decimal(12,2)', tags: "
-        "[text]}`. A record whose values are of other types is rejected.",
+        description="Of json and json-schema: the fields of each payload and their types, `{id: int64, price: "
+        "'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected.",
     )
     unknown: Literal["reject", "drop"] = Field(
         default="reject", description="With fields: what happens to a record that has others, or to these others."
@@ -185,10 +187,7 @@ class Parse(_Part):
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
         formats.check(self.format, self.pattern, self.columns, self.delimiter)
-        if self.fields is not None and self.format != "json":
-            raise ValueError("fields goes with format json; the fields of other formats are texts, which cast changes")
-        if self.unknown != "reject" and self.fields is None:
-            raise ValueError("unknown goes with fields")
+        formats.check_typed(self.format, self.fields is not None, self.unknown)
         return self
 
     def rows(self) -> Type | None:
@@ -202,11 +201,21 @@ class Parse(_Part):
 class Encode(_Part):
     """What is delivered."""
 
-    format: Literal["none", "json"] = Field(
+    format: Literal["none", "json", "json-schema"] = Field(
         default="none",
-        description="json: the fields that `parse` and `transforms` make. none: the payload as it was, or JSON where "
-        "there are transforms.",
+        description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
+        "their schema. none: the payload as it was, or JSON where there are transforms.",
     )
+    flavor: Flavor = Field(
+        default="rocketmq",
+        description="Of json-schema: whose JsonConverter reads it; they name decimals, dates and times differently.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Encode:
+        if self.flavor != "rocketmq" and self.format != "json-schema":
+            raise ValueError("flavor goes with format json-schema")
+        return self
 
 
 class Rule(_Part):

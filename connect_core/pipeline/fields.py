@@ -101,10 +101,17 @@ class FieldValues:
 
 class Fields:
     """Of one batch of RECORD_SCHEMA, whose records are lines of the file at `path`, or of none. `payloads` is what was
-    parsed of their values already; else these are JSON."""
+    parsed of their values already; else these are JSON, or `texts` are, where what is delivered is in another form."""
 
-    def __init__(self, records: pa.RecordBatch, path: str | None = None, payloads: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        records: pa.RecordBatch,
+        path: str | None = None,
+        payloads: Sequence[Any] | None = None,
+        texts: pa.Array | None = None,
+    ) -> None:
         self.records, self._path, self._parsed = records, path, payloads
+        self._texts = records.column("value") if texts is None else texts
         self._columns: dict[Reference, FieldValues] = {}
         self.memory: dict[Any, Any] = {}
         """What somebody has worked out of these fields and may need again."""
@@ -115,11 +122,13 @@ class Fields:
     def where(self, flags: Flags) -> Fields:
         """Those of the rows that are marked."""
         payloads = self._parsed and list(compress(self._parsed, flags.tolist()))
-        return Fields(self.records.filter(pa.array(flags)), self._path, payloads)
+        marked = pa.array(flags)
+        return Fields(self.records.filter(marked), self._path, payloads, self._texts.filter(marked))
 
     def behind(self, rows: int) -> Fields:
         """Without the first ones."""
-        return Fields(self.records.slice(rows), self._path, self._parsed and self._parsed[rows:])
+        payloads = self._parsed and self._parsed[rows:]
+        return Fields(self.records.slice(rows), self._path, payloads, self._texts.slice(rows))
 
     def column(self, wanted: Reference) -> FieldValues:
         if wanted not in self._columns:
@@ -149,7 +158,7 @@ class Fields:
     def _payloads(self) -> list[Any]:
         if self._parsed is not None:
             return list(self._parsed)
-        return [_parsed(body) for body in self.records.column("value").to_pylist()]
+        return [_parsed(body) for body in self._texts.to_pylist()]
 
     @cached_property
     def _headers(self) -> list[dict[str, str]]:
@@ -174,7 +183,7 @@ class Fields:
         text = orjson.dumps(value).decode()
         if "e+" not in text:
             return text
-        exact = [_exactly(self.records.column("value")[row].as_py())]
+        exact = [_exactly(self._texts[row].as_py())]
         for step in wanted.steps:
             exact = _under(exact, step)
         return exact[0] if type(exact[0]) in (int, float, _NOTHING) else _json(exact[0])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Literal
 
-Format = Literal["none", "json", "csv", "logfmt", "regex", "grok", "common", "combined"]
+Format = Literal["none", "json", "json-schema", "csv", "logfmt", "regex", "grok", "common", "combined"]
 
 MAX_PATTERN = 10_000
 """Characters, also of what grok makes."""
@@ -105,6 +105,16 @@ def check(kind: str, pattern: str, columns: Sequence[str], delimiter: str) -> No
     names = known_fields(kind, pattern, columns) or []
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two fields have the name {min(twice)!r}")
+
+
+def check_typed(kind: str, has_fields: bool, unknown: str) -> None:
+    """Whether fields with types are where they have to be. Raises ValueError."""
+    if has_fields and kind not in ("json", "json-schema"):
+        raise ValueError("fields goes with format json; the fields of other formats are texts, which cast changes")
+    if kind == "json-schema" and not has_fields:
+        raise ValueError("format json-schema needs fields, as {id: int64}")
+    if unknown != "reject" and not has_fields:
+        raise ValueError("unknown goes with fields")
 
 
 def _check_pattern(pattern: str) -> None:

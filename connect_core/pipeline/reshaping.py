@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,27 @@ from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import TypedRows, run
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.envelope_writing import written_envelopes
+from connect_core.rows.json_envelopes import EnvelopeReader
 from connect_core.rows.json_reading import JsonReader, Read
-from connect_core.rows.json_writing import written
+from connect_core.rows.json_writing import WrittenRows, written
 from connect_core.rows.types import struct_of
 from connect_core.sdk.values import Json, Reject
 
+_ENVELOPES = "json-schema"
 Unfit = Iterable[tuple[int, str]]
 
 _OF_THE_VALUE = ("packed", "packing")
 """Columns with another form of the payload, that goes before it."""
+
+
+class Reshaped(NamedTuple):
+    records: pa.RecordBatch
+    """Those that pass, with their new payloads."""
+    rejected: tuple[Reject, ...]
+    """By offset."""
+    texts: pa.Array | None
+    """JSON of what rules name of each record, where its payload is an envelope; else None."""
 
 
 class Reshaping:
@@ -38,12 +51,16 @@ class Reshaping:
         when = document.get("filter", {}).get("when")
         transforms = document.get("transforms", [])
         self._steps = [step_of(one) for one in ([{"filter": when}] if when else []) + transforms]
-        self._encodes = bool(transforms or document.get("encode"))
+        self._encode: Json = document.get("encode", {})
+        self._encodes = bool(transforms or self._encode)
+        delivers = self._encode.get("format", "json") if self._encodes else self._parse["format"]
+        self._hides = delivers == _ENVELOPES and document.get("rules") is not None
         fields = self._parse.get("fields")
-        self._json = fields and JsonReader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
+        reader = EnvelopeReader if self._parse["format"] == _ENVELOPES else JsonReader
+        self._json = fields and reader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
 
-    def reshaped(self, records: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
-        """The records that pass, with their new payloads, and those that are rejected, by offset."""
+    def reshaped(self, records: pa.RecordBatch) -> Reshaped:
+        """Records keep their order."""
         read = self._read(records.column("value"))
         words = f"Not of format {self._parse['format']}"
         rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
@@ -51,15 +68,22 @@ class Reshaping:
         stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path))
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
-        values = None
+        values, rows = None, stepped.rows.struct
         if self._encodes:
-            encoded = written(stepped.rows.struct)
+            encoded = self._written(rows)
             rejected += _rejects(records, "encode", "NotEncoded", _at(places, encoded.unfit))
-            places = places[_others(len(places), [row for row, _ in encoded.unfit])]
-            values = encoded.values
+            stay = _others(len(places), [row for row, _ in encoded.unfit])
+            places, values = places[stay], encoded.values
+            rows = rows if len(stay) == len(rows) else rows.take(pa.array(stay))
         kept = _taken(records, places)
         kept = kept if values is None else _with_values(kept, values)
-        return kept, tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
+        in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
+        return Reshaped(kept, in_order, _json(rows) if self._hides else None)
+
+    def _written(self, rows: pa.StructArray) -> WrittenRows:
+        if self._encode.get("format") == _ENVELOPES:
+            return written_envelopes(rows, self._encode.get("flavor", "rocketmq"))
+        return written(rows)
 
     def _read(self, values: pa.Array) -> Read:
         if self._json is not None:
@@ -77,6 +101,17 @@ class Reshaping:
 def _texts(payloads: Sequence[Mapping[str, str]], names: Sequence[str]) -> pa.StructArray:
     columns = [pa.array([one.get(name) for one in payloads], pa.string()) for name in names]
     return pa.StructArray.from_arrays(columns, list(names))
+
+
+def _json(rows: pa.StructArray) -> pa.Array:
+    """Of each row; null where JSON has no form for it."""
+    texts, unfit = written(rows)
+    if not unfit:
+        return texts
+    found: list[bytes | None] = [None] * len(rows)
+    for row, text in zip(_others(len(rows), [row for row, _ in unfit]), texts.to_pylist(), strict=True):
+        found[row] = text
+    return pa.array(found, pa.binary())
 
 
 def _rejects(records: pa.RecordBatch, stage: str, kind: str, unfit: Unfit) -> list[Reject]:

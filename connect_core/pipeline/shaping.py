@@ -65,8 +65,8 @@ class Pipeline:
             sql = wanted.get("sql", "")
             records = records.filter(chosen(records, wanted.get("tags", ()), wanted.get("headers", {}), sql))
         if len(records) and self._reshaping is not None:
-            records, rejects = self._reshaping.reshaped(records)
-            return Fields(records, self.path), rejects
+            made = self._reshaping.reshaped(records)
+            return Fields(made.records, self.path, texts=made.texts), made.rejected
         fields = Fields(records, self.path)
         rejected: tuple[Reject, ...] = ()
         if len(records) and (written := self.document.get("parse")):

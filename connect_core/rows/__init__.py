@@ -2,5 +2,7 @@
 
 `types` is what documents write of types, and loads no Arrow; `schema` makes Arrow types of them. `json_reading` and
 `json_writing` turn JSON texts into rows and rows into JSON texts, column by column; `json_columns` and `json_faults`
-are parts of the one, `json_escaping` and `json_unwritable` of the other. Pure.
+are parts of the one, `json_escaping` and `json_unwritable` of the other. `json_envelopes` and `envelope_writing` do the
+same for the envelopes of Kafka Connect and RocketMQ Connect; `envelope_schemas` compares the schema that comes with a
+payload with the declared types, `envelope_columns` makes these of what JSON has for them. Pure.
 """

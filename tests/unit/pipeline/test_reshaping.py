@@ -148,3 +148,43 @@ def test_any_bytes_are_delivered_filtered_or_rejected_each_once(given_bodies: li
 @pytest.mark.parametrize("count", [0, 1])
 def test_small_batches(count: int) -> None:
     assert len(shaped({"parse": PARSE, "transforms": [{"drop": ["id"]}]}, *[GOOD] * count).kept) == count
+
+
+ORDERS = {"id": "int64", "price": "decimal(6,2)", "day": "date"}
+ENVELOPED = {"parse": {"format": "json", "fields": ORDERS}, "encode": {"format": "json-schema", "flavor": "kafka"}}
+
+
+def test_envelopes_are_written_and_read_and_rules_name_what_is_in_them() -> None:
+    plain = b'{"id":1,"price":2.50,"day":"2026-01-31"}'
+    rules = [{"name": "all", "keys": "{$.id}", "when": "$.price > 2"}]
+    made = shaped(ENVELOPED | {"rules": rules}, plain, b'{"id":2,"price":1,"day":null}')
+    [body] = bodies(made)
+    assert made.kept.column("key").to_pylist() == ["1"]
+    assert json.loads(body)["payload"] == {"id": 1, "price": "APo=", "day": 20484}
+    read = {"format": "json-schema", "fields": ORDERS}
+    assert bodies(shaped({"parse": read, "encode": {"format": "json"}}, body)) == [plain]
+    passed = shaped({"parse": read, "rules": rules}, body, plain)
+    assert (bodies(passed), passed.kept.column("key").to_pylist()) == ([body], ["1"])
+    [reject] = passed.rejected
+    assert (reject.stage, reject.original) == ("parse", plain)
+    assert "schema" in reject.message
+
+
+def test_a_moment_finer_than_a_millisecond_is_not_rounded_in_an_envelope() -> None:
+    document = {"parse": {"format": "json", "fields": {"at": "timestamp"}}, "encode": {"format": "json-schema"}}
+    made = shaped(document, b'{"at":"2026-01-02T03:04:05.000001Z"}', b'{"at":"2026-01-02T03:04:05.001Z"}')
+    assert [json.loads(one)["payload"] for one in bodies(made)] == [{"at": 1767323045001}]
+    [reject] = made.rejected
+    assert (reject.stage, reject.offset) == ("encode", 0)
+    assert "finer than a millisecond" in reject.message
+
+
+def test_rules_name_long_numbers_of_envelopes_with_all_digits() -> None:
+    fields = {"n": "decimal(38,0)"}
+    document = {
+        "parse": {"format": "json", "fields": fields},
+        "encode": {"format": "json-schema"},
+        "rules": [{"name": "all", "keys": "{$.n}"}],
+    }
+    made = shaped(document, b'{"n":12345678901234567890123456789012345678}')
+    assert made.kept.column("key").to_pylist() == ["12345678901234567890123456789012345678"]
