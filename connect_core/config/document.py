@@ -206,10 +206,7 @@ class Encode(_Part):
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. none: the payload as it was, or JSON where there are transforms.",
     )
-    flavor: Flavor = Field(
-        default="rocketmq",
-        description="Of json-schema: whose JsonConverter reads it; they name decimals, dates and times differently.",
-    )
+    flavor: Flavor = Field(default="rocketmq", description="Of json-schema: whose JsonConverter reads it.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Encode:

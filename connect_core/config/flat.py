@@ -23,12 +23,17 @@ from connect_core.sdk.values import Json
 
 CLASS = "connector.class"
 _BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
+_JSON = (
+    "org.apache.rocketmq.connect.runtime.converter.record.json.JsonConverter",
+    "org.apache.kafka.connect.json.JsonConverter",
+)
+"""Of RocketMQ Connect and Kafka Connect."""
 
 
 @dataclass
 class TranslatedDocument:
     """`origins` says from which flat key a native place came. Faults carry the flat key as their path. `given` are the
-    flat keys."""
+    flat keys, `role` is which end the system of their class is."""
 
     name: str
     data: Json = field(default_factory=dict)
@@ -36,6 +41,7 @@ class TranslatedDocument:
     faults: list[Fault] = field(default_factory=list)
     origins: dict[Place, str] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
+    role: Role | None = None
 
     def put(self, key: str, place: tuple[str, ...], value: Any) -> None:
         *outer, last = place
@@ -113,6 +119,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     if found is None:
         return into
     system, kind = found
+    into.role = kind.role
     ends = _ends(system, kind, into)
     keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
     for key, value in flat.items():
@@ -213,8 +220,30 @@ def _tolerance(into: TranslatedDocument, key: str, value: Any) -> None:
 def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
     if str(value).rpartition(".")[2] in _BYTES_THROUGH:
         into.ignore(key, "records pass as the bytes they are")
+    elif str(value).strip() in _JSON:
+        _json_converter(into, key)
     else:
         into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
+
+
+def _json_converter(into: TranslatedDocument, key: str) -> None:
+    """A sink reads what is in a topic, and it stays as it is. A source would write each line as another thing."""
+    enabled = str(into.given.get(f"{key}.schemas.enable", "true")).strip().lower() != "false"
+    form = "json-schema" if enabled else "json"
+    native = "a native document (waybill init SOURCE SINK)"
+    if into.role == "source":
+        says = f"says their fields in parse, and encode: {{format: {form}}}"
+        into.refuse(key, f"lines do not become JSON here; {native} {says}")
+        return
+    what = "envelopes with their schema" if enabled else "JSON"
+    reads = f"reads their fields by parse: {{format: {form}, fields: {{id: int64}}}}"
+    into.notice(f"{key}: records pass as the bytes they are, {what}; {native} {reads}")
+
+
+def _schemas_enable(into: TranslatedDocument, key: str, value: Any) -> None:
+    """The notice of a JSON converter speaks of it."""
+    if str(into.given.get(key.removesuffix(".schemas.enable"), "")).strip() not in _JSON:
+        into.ignore(key, "no available converter has this option")
 
 
 def _encoding(into: TranslatedDocument, key: str, value: Any) -> None:
@@ -227,6 +256,8 @@ def _encoding(into: TranslatedDocument, key: str, value: Any) -> None:
 def _by_prefix(key: str) -> Handler | None:
     if re.fullmatch(r"(key|value)\.converter\.(de)?serializer\.encoding", key):
         return _encoding
+    if re.fullmatch(r"(key|value)\.converter\.schemas\.enable", key):
+        return _schemas_enable
     if key.startswith(("key.converter.", "value.converter.")):
         return _ignored("no available converter has this option")
     if key == "transforms" or key.startswith("transforms."):

@@ -122,10 +122,10 @@ def _by_schema(values: pa.Array, unfit: dict[int, str]) -> list[tuple[str, NDArr
         head = _head(values[left[0]].as_py()) if len(left) else None
         if head is None:
             break
-        rest = values.take(pa.array(left))
+        rest = values if len(left) == len(values) else values.take(pa.array(left))
         same = pc.fill_null(pc.and_(pc.starts_with(rest, head.before), pc.ends_with(rest, b"}")), False)
         chosen = same.to_numpy(zero_copy_only=False)
-        payloads = pc.binary_slice(rest.filter(same), len(head.before), -1)
+        payloads = pc.binary_slice(rest if chosen.all() else rest.filter(same), len(head.before), -1)
         found.setdefault(head.schema, []).append((left[chosen], payloads))
         left = left[~chosen]
     alone: dict[str, tuple[list[int], list[bytes]]] = {}

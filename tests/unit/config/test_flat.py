@@ -102,6 +102,37 @@ def test_errors_and_bytes_through(read: Read) -> None:
     assert checked.notices == ("value.converter: accepted without effect: records pass as the bytes they are",)
 
 
+JSON_CONVERTERS = (
+    "org.apache.rocketmq.connect.runtime.converter.record.json.JsonConverter",
+    "org.apache.kafka.connect.json.JsonConverter",
+)
+
+
+@pytest.mark.parametrize("converter", JSON_CONVERTERS)
+@pytest.mark.parametrize(
+    ("enabled", "words"),
+    [
+        ({}, "envelopes with their schema; a native document (waybill init SOURCE SINK) reads their fields by parse: "),
+        ({"value.converter.schemas.enable": "true"}, "parse: {format: json-schema, fields: {id: int64}}"),
+        ({"value.converter.schemas.enable": "false"}, "bytes they are, JSON; a native document"),
+    ],
+)
+def test_json_in_a_topic_passes_as_it_is_and_is_told(
+    converter: str, enabled: dict[str, str], words: str, read: Read
+) -> None:
+    checked = read({**SINK, "value.converter": converter, **enabled})
+    assert not checked.document.reshapes
+    [notice] = [one for one in checked.notices if one.startswith("value.converter")]
+    assert words in notice
+
+
+@pytest.mark.parametrize("converter", JSON_CONVERTERS)
+def test_lines_are_not_made_json_by_a_flat_document(converter: str, faults: Callable[..., list[str]]) -> None:
+    told = faults(json.dumps({**SOURCE, "value.converter": converter}), suffix=".json")
+    assert any("value.converter: line 1: lines do not become JSON" in one for one in told), told
+    assert any("encode: {format: json-schema}" in one for one in told), told
+
+
 @pytest.mark.parametrize(
     "key",
     [
