@@ -99,7 +99,10 @@ class EnvelopeReader:
 
     def _schema(self, text: str) -> _Schema:
         """Without a schema a payload is plain JSON, as both products take it."""
-        schema = _SCANNER.decode(text)
+        try:
+            schema = _SCANNER.decode(text)
+        except RecursionError:
+            return _Schema(None, None, _NO_ENVELOPE)
         if schema is None:
             return _Schema(self._plain, None, "")
         try:

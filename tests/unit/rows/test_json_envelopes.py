@@ -4,6 +4,8 @@ has a reason."""
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -144,6 +146,21 @@ def test_what_a_schema_says_becomes_the_declared_type(said: Any, value: Any, dec
     assert why == "x: missing, though the schema says that it is not optional"
 
 
+def test_each_line_of_the_page_is_one_of_these() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "transforms.md").read_text()
+    lines = page.partition("| the schema says |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(lines) == 15
+    for line in lines:
+        says, _, example = [re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:4]]
+        fits = [value for said, value, _, _ in FITS if _name(said) in says]
+        assert json.loads(example[0]) in fits, line
+
+
+def _name(said: Any) -> str:
+    name = said if isinstance(said, str) else said.get("name", said["type"])
+    return str(name).rpartition(".")[2]
+
+
 @pytest.mark.parametrize(
     ("said", "value", "declared", "reason"),
     [
@@ -222,3 +239,9 @@ def test_envelopes_of_many_schemas_keep_their_order() -> None:
 def test_fields_that_are_not_declared_are_dropped_and_those_that_a_schema_lacks_are_missing() -> None:
     found = read({"x": "int64", "z": "text"}, envelope([*X, Y], {"x": 1, "y": "a"}), unknown="drop")
     assert found.rows.to_pylist() == [{"x": 1, "z": None}]
+
+
+def test_a_schema_of_any_depth_has_a_reason() -> None:
+    bodies = [b'{"schema":' + b"[" * depth + b"]" * depth + b',"payload":{"x":1}}' for depth in range(800, 1100)]
+    bodies.append(b'{"payload":{},"schema":' + b'{"items":' * 100_000)
+    assert len(read({"x": "int64"}, *bodies).unfit) == len(bodies)
