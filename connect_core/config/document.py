@@ -27,7 +27,7 @@ from connect_core.pipeline import formats, sql
 from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.pipeline.references import read_condition
 from connect_core.pipeline.transforms.steps import step_of
-from connect_core.rows.envelope_schemas import Flavor
+from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
@@ -206,11 +206,11 @@ class Encode(_Part):
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. none: the payload as it was, or JSON where there are transforms.",
     )
-    flavor: Flavor = Field(default="rocketmq", description="Of json-schema: whose JsonConverter reads it.")
+    flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Encode:
-        if self.flavor != "rocketmq" and self.format != "json-schema":
+        if self.flavor != USUAL_FLAVOR and self.format != "json-schema":
             raise ValueError("flavor goes with format json-schema")
         return self
 

@@ -19,6 +19,7 @@ from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import TypedRows, run
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.rows.envelope_writing import written_envelopes
 from connect_core.rows.json_envelopes import EnvelopeReader
 from connect_core.rows.json_reading import JsonReader, Read
@@ -82,7 +83,7 @@ class Reshaping:
 
     def _written(self, rows: pa.StructArray) -> WrittenRows:
         if self._encode.get("format") == _ENVELOPES:
-            return written_envelopes(rows, self._encode.get("flavor", "rocketmq"))
+            return written_envelopes(rows, self._encode.get("flavor", USUAL_FLAVOR))
         return written(rows)
 
     def _read(self, values: pa.Array) -> Read:

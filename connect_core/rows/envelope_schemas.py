@@ -15,6 +15,7 @@ from connect_core.rows.json_faults import inner
 from connect_core.rows.types import MAX_DEPTH, Type
 
 Flavor = Literal["rocketmq", "kafka"]
+USUAL_FLAVOR: Flavor = "rocketmq"
 
 NAMES: Mapping[Flavor, str] = {
     "rocketmq": "io.openmessaging.connector.api.data.logical.",
