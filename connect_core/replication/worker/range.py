@@ -197,7 +197,10 @@ class WorkerRange:
         wanted: tuple[str, ...] = ()
         if outside.end is not None and outside.end < end:
             end, failure, wanted = outside.end, None, outside.wanted
-        kept, already, fresh, outdated = self._due(_before(_without(kept, outside.rejected), end), writer)
+        kept = _without(kept, outside.rejected)
+        if end < batch.next_offset:
+            kept = _before(kept, end)
+        kept, already, fresh, outdated = self._due(kept, writer)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt

@@ -35,6 +35,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -62,15 +63,21 @@ def record_batch(arrivals: Sequence[Arrival], now: datetime | None = None) -> tu
         "value": [one.packet.payload for one in kept],
         "headers": _all_headers(kept),
         "offset": [one.number for one in kept],
-        "timestamp": pa.repeat(pa.scalar(now or datetime.now(UTC), RECORD_SCHEMA.field("timestamp").type), len(kept)),
-        "operation": pa.repeat(pa.scalar(OPERATION_NONE, RECORD_SCHEMA.field("operation").type), len(kept)),
+        "timestamp": [int((now or datetime.now(UTC)).timestamp() * 1000)] * len(kept),
         "trace": [one.trace or None for one in kept],
     }
+    same = _same_in_all(len(kept))
     arrays = [
-        pa.array(columns[one.name], type=one.type) if one.name in columns else pa.nulls(len(kept), one.type)
-        for one in RECORD_SCHEMA
+        pa.array(columns[one.name], type=one.type) if one.name in columns else same[one.name] for one in RECORD_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA), rejects
+
+
+@lru_cache(maxsize=64)
+def _same_in_all(rows: int) -> dict[str, pa.Array]:
+    """Columns of which packets say nothing. Kept: a message that comes alone would wait for them to be made."""
+    nothing = {one.name: pa.nulls(rows, one.type) for one in RECORD_SCHEMA if one.nullable}
+    return nothing | {"operation": pa.array([OPERATION_NONE] * rows, type=RECORD_SCHEMA.field("operation").type)}
 
 
 def _all_headers(arrivals: Sequence[Arrival]) -> list[bytes]:

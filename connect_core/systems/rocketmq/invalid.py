@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
 from connect_core.sdk.batches import without_nulls
-from connect_core.systems.rocketmq.marking import MARK_BYTES
+from connect_core.systems.rocketmq.marking import FEW, MARK_BYTES
 from connect_core.systems.rocketmq.parcels import body_bytes, property_bytes
 
 _SEPARATORS = "[\x01\x02]"
+_SENT = ("key", "tags", "headers", "value", "packed", "message_id")
+"""Columns of which bytes are sent."""
 _WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
 _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, less what a copy and a broker add"
 
 
 def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, str, str]]:
     """Rows that cannot be sent: too large, or with a key or tags that RocketMQ would cut. See `sdk.sink.Sink`."""
+    if _all_fit(records, most_bytes):
+        return []
     bodies, properties = body_bytes(records), property_bytes(records)
     found = [
         (int(row), "MessageTooLarge", f"The body takes {bodies[row]} bytes, allowed are {most_bytes} ({_WHO_ALLOWS})")
@@ -35,6 +39,19 @@ def invalid_rows(records: pa.RecordBatch, most_bytes: int) -> list[tuple[int, st
         records, np.flatnonzero(~too_long & (bodies + properties > most_bytes) & (bodies <= most_bytes))
     )
     return sorted([*found, *_with_separators(records, {row for row, _, _ in found})])
+
+
+def _all_fit(records: pa.RecordBatch, most_bytes: int) -> bool:
+    """Whether these are few, and so small that no look at each is needed: a message that comes alone would wait for
+    it."""
+    if len(records) > FEW:
+        return False
+    # Columns may share their bytes, which are counted once.
+    most = len(_SENT) * records.get_total_buffer_size() + MARK_BYTES
+    if most > min(most_bytes, MAX_PROPERTIES_BYTES):
+        return False
+    texts = [text for name in ("key", "tags") for text in records.column(name).to_pylist() if text]
+    return not any("\x01" in text or "\x02" in text for text in texts)
 
 
 def _not_alone(records: pa.RecordBatch, rows: NDArray[np.int64]) -> Iterator[tuple[int, str, str]]:

@@ -42,7 +42,7 @@ _KEYS, _TAGS = KEYS.encode() + _NAME_END, TAGS.encode() + _NAME_END
 _LINEAGE_DIGITS, _ID_DIGITS = 16, 32
 _TWELVE_DIGITS, _FOUR_DIGITS_OF_HEX = 0xFFFF_FFFF_FFFF, 0xFFFF
 FEW = 16
-"""So many rows are marked sooner one by one than by column."""
+"""So many rows are sooner checked, marked and encoded one by one than by column."""
 USUAL_ID_BYTES = 56
 """Clients of RocketMQ make ids of 32 characters, and of 56 on hosts with IPv6."""
 MARK_BYTES = 512
@@ -61,15 +61,8 @@ class MessageMarker:
         self._id = _id_prefix(prefix)
         self._coordinates = f"\x02{COORDINATES_PROPERTY}\x01{prefix}".encode()
 
-    def properties(self, records: pa.RecordBatch) -> pa.Array:
-        """One property string a row."""
-        if len(records) <= FEW:
-            return pa.array(self.by_row(records), type=pa.binary())
-        return self.by_column(records)
-
     def by_row(self, records: pa.RecordBatch) -> Iterator[bytes]:
-        """The same as `by_column`, which takes as long for one row as for a thousand: a message that comes alone would
-        wait for it."""
+        """The same as `by_column`, which takes as long for one row as for a thousand."""
         names = ("offset", "ordinal", "outputs", "trace", "message_id", "headers", "key", "tags")
         columns = [records.column(name).to_pylist() for name in names]
         times = records.column("timestamp").view(pa.int64()).to_pylist()
@@ -84,7 +77,7 @@ class MessageMarker:
             yield b"".join((*user, *own, *more, PAIR_END, _pair(_BORN, _told(born))))
 
     def by_column(self, records: pa.RecordBatch) -> pa.Array:
-        """Of one row or more."""
+        """One property string a row, of one row or more."""
         offsets = records.column("offset").to_numpy()
         numbers = ordinals(records)
         pieces = [_ID, *self._ids(records, offsets, numbers), self._coordinates, _digits(offsets)]

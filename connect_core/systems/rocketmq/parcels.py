@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from connect_core.rocketmq import Batch, BatchEntry
 from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.sdk.batches import value_lengths, without_nulls
-from connect_core.systems.rocketmq.encoding import batch_of, encode_entries
-from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, MessageMarker
+from connect_core.systems.rocketmq.encoding import batch_of, encode_entries, encode_few
+from connect_core.systems.rocketmq.marking import FEW, MARK_BYTES, USUAL_ID_BYTES, MessageMarker
 
 BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
@@ -71,17 +71,18 @@ class Load(NamedTuple):
 
     @classmethod
     def of(cls, records: pa.RecordBatch, marker: MessageMarker, most_bytes: int) -> Load:
-        flags, sizes = records.column("flag"), message_bytes(records)
+        flags = records.column("flag")
+        given = None if flags.null_count == len(flags) else without_nulls(flags, 0).to_numpy()
         bodies, packing = _stored(records)
+        if packing is None and len(records) <= FEW:
+            rows = encode_few(bodies, marker.by_row(records), given)
+            sizes = np.fromiter(map(len, rows), np.int64)
+            return cls(pa.array(rows, type=pa.binary()), sizes, None, most_bytes, records)
+        sizes = message_bytes(records)
         if packing is not None and _alternates(packing, sizes):
             bodies, packing, more = _unpacked(records, bodies, packing, most_bytes)
             sizes += more
-        entries = encode_entries(
-            bodies,
-            marker.properties(records),
-            None if flags.null_count == len(flags) else without_nulls(flags, 0).to_numpy(),
-        )
-        return cls(entries, sizes, packing, most_bytes, records)
+        return cls(encode_entries(bodies, marker.by_column(records), given), sizes, packing, most_bytes, records)
 
     def take(self, rows: Numbers) -> Load:
         packing = None if self.packing is None else self.packing[rows]
@@ -90,6 +91,9 @@ class Load(NamedTuple):
 
     def parcels(self) -> Iterator[Parcel]:
         """All of it, in order; made when it is asked for."""
+        if len(self.sizes) == 1:
+            yield self.parcel(0, 1)
+            return
         begin = 0
         most_bytes = min(BATCH_BYTES, self.most_bytes)
         for run in self._runs():

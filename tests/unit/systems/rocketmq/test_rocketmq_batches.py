@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connect_core.rocketmq import Queue
@@ -57,6 +58,33 @@ def test_properties_above_the_limit_are_unfit() -> None:
 def test_keys_with_separators_are_unfit() -> None:
     rows = records([b"", b"", b"", b""], key=["fine", "a\x01b", None, "a\x02"], tags=[None, "a\x02", "\x01", None])
     assert invalid_rows({}, rows) == [(1, "IllegalProperty"), (2, "IllegalProperty"), (3, "IllegalProperty")]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 100, 8_000, 31_000, 33_000]),
+            st.sampled_from([None, "", "k", "k\x01", "\x02", "k" * 6_000]),
+            st.sampled_from([None, "t", "\x01t"]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([1_024, 12_000, 4 << 20]),
+    st.booleans(),
+)
+@example([(8_000, None, None)], 12_000, True)
+def test_few_rows_are_judged_as_they_are_among_many(
+    given: list[tuple[int, str | None, str | None]], most_bytes: int, share: bool
+) -> None:
+    keys, tags = [key for _, key, _ in given], [tag for _, _, tag in given]
+    few = records([b"\xff" * size for size, _, _ in given], key=keys, tags=tags)
+    if share:
+        few = few.set_column(few.schema.get_field_index("headers"), "headers", few.column("value"))
+    fit = [None] * 100
+    many = pa.concat_batches([few, records([b""] * 100, key=fit, tags=fit, first_offset=100)])
+    limit: dict[str, object] = {"max_message_bytes": most_bytes}
+    assert invalid_rows(limit, few) == invalid_rows(limit, many)
 
 
 def test_no_rows_are_fit() -> None:

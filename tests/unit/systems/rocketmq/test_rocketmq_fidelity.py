@@ -113,7 +113,7 @@ def test_ids_are_those_that_are_found_one_by_one(parts: list[tuple[bytes, ...]])
 def test_the_first_output_of_a_record_has_its_id() -> None:
     outputs = {"offset": [7, 7, 8], "ordinal": [0, 1, None], "outputs": [2, 2, None]}
     rows = records([b"a", b"b", b"c"], **outputs, message_id=[b"ONE", b"ONE", b"TWO"])
-    ids = [properties.decode(text)["UNIQ_KEY"] for text in MessageMarker(LINEAGE).properties(rows).to_pylist()]
+    ids = [properties.decode(text)["UNIQ_KEY"] for text in MessageMarker(LINEAGE).by_column(rows).to_pylist()]
     assert (ids[0], ids[2]) == ("ONE", "TWO")
     assert re.fullmatch("[0-9A-F]{32}", ids[1])
 

@@ -304,7 +304,7 @@ def torn_at(message: StoredMessage, left: int) -> StoredMessage:
 
 
 def own_properties(mine: Lineage, position: int, offset: int) -> StoredMessage:
-    [text] = MessageMarker(mine).properties(records([b"x"], first_offset=offset)).to_pylist()
+    [text] = MessageMarker(mine).by_column(records([b"x"], first_offset=offset)).to_pylist()
     return stored(position, b"x", text)
 
 

@@ -19,7 +19,7 @@ LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
 
 
 def marks(lineage: Lineage, rows: pa.RecordBatch) -> list[bytes]:
-    texts: list[bytes] = MessageMarker(lineage).properties(rows).to_pylist()
+    texts: list[bytes] = MessageMarker(lineage).by_column(rows).to_pylist()
     return texts
 
 

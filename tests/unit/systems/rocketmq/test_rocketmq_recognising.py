@@ -25,7 +25,7 @@ FOREIGN = b"KEYS\x01k\x02"
 
 def strings(lineage: Lineage, first: int, count: int, **columns: list[object]) -> list[bytes]:
     rows = records([b"x"] * count, first, **columns)
-    made: list[bytes] = MessageMarker(lineage).properties(rows).to_pylist()
+    made: list[bytes] = MessageMarker(lineage).by_column(rows).to_pylist()
     return made
 
 
