@@ -49,14 +49,31 @@ class Compressed:
                     self._by_head.setdefault((seen.head_bytes, seen.head), []).append(read)
 
     def owner(self, file: OpenFile) -> Partition | None:
-        """Who has read the log that this file is, or may be once it is whole; or of which it is one more copy."""
+        """Who has read the log that this file is, or may be once it is whole; or of which it is one more copy. Where
+        nobody can say which of several a log is that is being read, a person is asked, and none of them is begun as
+        another log meanwhile."""
+        perhaps = None
+        for one, is_it in self._that_may_be(file):
+            if is_it:
+                return one.partition
+            if isinstance(one.seen, Evidence):
+                perhaps = perhaps or one.partition
+        return perhaps
+
+    def is_doubtful(self, file: OpenFile) -> bool:
+        """Whether it may be a log that was read before the present one, or another that holds the same."""
+        return any(is_it is None for _, is_it in self._that_may_be(file))
+
+    def _that_may_be(self, file: OpenFile) -> Iterator[tuple[_Read, bool | None]]:
+        """What was read and may be this file; with None where nobody can say whether it is."""
         if not isinstance(file, PackedFile):
-            return None
+            return
         for count in sorted({count for count, _ in self._by_head}):
             for one in self._by_head.get((count, file.head(count)), ()):
-                if self._there_or_gone(file, one) and _may_be(file, one.seen, one.names) and self._is_it(file, one):
-                    return one.partition
-        return None
+                if self._there_or_gone(file, one) and _may_be(file, one.seen, one.names):
+                    is_it = self._is_it(file, one)
+                    if is_it is not False:
+                        yield one, is_it
 
     def _there_or_gone(self, file: PackedFile, one: _Read) -> bool:
         """Whether the log is gone; or is there still, and this is what it is compressed to."""
@@ -64,13 +81,13 @@ class Compressed:
         with self._folders.moved(one.seen.ino, near, lambda other: _is_plain(other, one.seen)) as log:
             return log is None or without_ending(file.path) == log.path
 
-    def _is_it(self, file: PackedFile, one: _Read) -> bool:
-        """False for one that another log has left, though it may be this one by all that was seen. Where nobody can say
-        which of several it is, none of them is begun as another log."""
+    def _is_it(self, file: PackedFile, one: _Read) -> bool | None:
+        """False for one that another log has left, though it may be this one by all that was seen. None where nobody
+        can say which of several it is."""
         with ExitStack() as files:
             there = _all_that_may_be(self._folders, one.seen, one.names, files)
             chosen = _chosen(there, one.seen)
-            return chosen is None or chosen.is_as(file) or _is_copy(chosen, file)
+            return None if chosen is None else chosen.is_as(file) or _is_copy(chosen, file)
 
 
 def _is_plain(file: OpenFile, seen: Evidence | Former) -> bool:

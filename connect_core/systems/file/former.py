@@ -119,6 +119,10 @@ class Owners:
         """Who has it: the one that is asking, if nobody has begun it or taken it."""
         return self.of(file, asking) or self._taken.setdefault((file.dev, file.ino), asking)
 
+    def is_doubtful(self, file: OpenFile) -> bool:
+        """Whether it is compressed, and may be a log that was read, or another that holds the same."""
+        return self._compressed.is_doubtful(file)
+
     def of(self, file: OpenFile, asking: Partition | None = None) -> Partition | None:
         """None for a file of which nothing was read yet. Of several, as with a snapshot of a file system, it is the one
         that is `asking`."""

@@ -28,6 +28,12 @@ _REASONS = {FileVerdict.SHORTER: "truncated", FileVerdict.DIFFERENT: "replaced",
 ENDED = "ended"
 """The reason of a gap without records: a file has gone of which everything was read."""
 
+PERHAPS_READ = (
+    "It may be a log that was read before it was compressed, or another one with the same lines. It is read from its"
+    " beginning, so its lines may be in the target twice"
+)
+"""What is noticed where a file begins of which nobody can say whether it was read."""
+
 Heights = dict[tuple[int, int, int], int]
 """By device, inode and birth: the most that a file was seen to hold."""
 
@@ -223,7 +229,10 @@ class Rotation:
             return self._begun(place.incarnation + 1, current, past, lost)
         if place.offset == 0 and left_at(past, current):
             return self._begun(place.incarnation + 1, current, past)
-        return self._growing(place, current, past)
+        there = self._growing(place, current, past)
+        if place.offset == 0 and self._owners.is_doubtful(current):
+            return _with(there, (Gap(place.incarnation, 0, 0, PERHAPS_READ, warns=True),))
+        return there
 
     def _growing(self, place: Position, current: OpenFile, past: Past) -> Bounds:
         if not current.may_be_followed:
