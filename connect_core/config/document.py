@@ -164,8 +164,8 @@ class Parse(_Part):
     format: Format = Field(
         default="none",
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
-        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. none: what is JSON has places that "
-        "rules can name, and nothing is rejected for what it is not.",
+        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. text: all of it is the field "
+        "`text`. none: what is JSON has places that rules can name, and nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",
@@ -201,10 +201,11 @@ class Parse(_Part):
 class Encode(_Part):
     """What is delivered."""
 
-    format: Literal["none", "json", "json-schema"] = Field(
+    format: Literal["none", "json", "json-schema", "text"] = Field(
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
-        "their schema. none: the payload as it was, or JSON where there are transforms.",
+        "their schema. text: of records with one field, its text alone. none: the payload as it was, or JSON where "
+        "there are transforms.",
     )
     flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
 
@@ -374,7 +375,7 @@ class ConnectorDocument(_Part):
         default_factory=list,
         max_length=1000,
         description="Steps that change the fields of a record, before rules: rename, drop, keep, cast, mask, flatten, "
-        "set, filter. They need to know the fields: `parse` says them.",
+        "set, filter, hoist, extract, copy, record. They need to know the fields: `parse` says them.",
     )
     encode: Encode = Field(default_factory=Encode, description="What is delivered of a record with fields.")
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")

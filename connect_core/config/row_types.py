@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.written import Place
+from connect_core.pipeline.formats import TEXT_FORMAT
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.inferring import inferred
 from connect_core.rows.types import Type, as_written
@@ -36,6 +37,9 @@ def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]
         except ValueError as error:
             yield ("transforms", number), f"{next(iter(step))}: {error}"
             return
+    if document.encode.format == TEXT_FORMAT and (len(rows.fields) > 1 or rows.fields[0][1].kind in ("struct", "list")):
+        words = ", ".join(f"{name}: {one}" for name, one in rows.fields)
+        yield ("encode", "format"), f"text is for records with one field that is a single value; these have {words}"
 
 
 def last_rows(document: ConnectorDocument) -> Type | None:

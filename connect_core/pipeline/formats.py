@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Literal
 
-Format = Literal["none", "json", "json-schema", "csv", "logfmt", "regex", "grok", "common", "combined"]
+Format = Literal["none", "json", "json-schema", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
+TEXT_FORMAT: Literal["text"] = "text"
+"""All of a payload is one field, which has this name too."""
 
 MAX_PATTERN = 10_000
 """Characters, also of what grok makes."""
@@ -84,6 +86,8 @@ def known_fields(kind: str, pattern: str, columns: Sequence[str]) -> list[str] |
     """What the format makes of a payload; None where the payload says that itself."""
     if kind == "csv":
         return list(columns)
+    if kind == TEXT_FORMAT:
+        return [TEXT_FORMAT]
     if made := pattern_of(kind, pattern):
         return _GROUP.findall(_ESCAPED.sub("", made))
     return None

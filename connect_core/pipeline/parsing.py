@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.pipeline.formats import pattern_of
+from connect_core.pipeline.formats import TEXT_FORMAT, pattern_of
 from connect_core.sdk.values import Json
 
 _PAIR = re.compile(r'\s*([^\s="]+)(?:=(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|([^\s"]*)))?(?=\s|$)', re.DOTALL)
@@ -48,6 +48,7 @@ def _compiled(kind: str, pattern: str, columns: tuple[str, ...], delimiter: str)
         return lambda values: _matched(values, made, _ABSENT.get(kind, ""))
     one: dict[str, Callable[[bytes], Any]] = {
         "json": _json,
+        TEXT_FORMAT: _whole,
         "csv": lambda body: _row(_text(body), columns, delimiter),
         "logfmt": lambda body: _pairs(_text(body)),
     }
@@ -58,6 +59,23 @@ def parser(written: Json) -> Parser:
     """By the `parse` of a document, what is left out by default left out."""
     columns = tuple(written.get("columns", ()))
     return _compiled(written["format"], written.get("pattern", ""), columns, written.get("delimiter", ","))
+
+
+def read_texts(values: pa.Array) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """Whole payloads as texts; those that are none are left out, and named."""
+    try:
+        return pc.fill_null(values.cast(pa.string()), ""), []
+    except pa.ArrowInvalid:
+        found = [_exact_text(one or b"") for one in values.to_pylist()]
+        unread = [(row, "It is no UTF-8") for row, one in enumerate(found) if one is None]
+        return pa.array([one for one in found if one is not None], pa.string()), unread
+
+
+def _exact_text(body: bytes) -> str | None:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _one_by_one(values: pa.Array, parse: Callable[[bytes], Any]) -> Parsed:
@@ -88,6 +106,12 @@ def _json(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Unparsed(f"It is no JSON at character {error.pos + 1}") from None
+
+
+def _whole(body: bytes) -> dict[str, str]:
+    if (text := _exact_text(body)) is None:
+        raise Unparsed("It is no UTF-8")
+    return {TEXT_FORMAT: text}
 
 
 def _row(text: str, columns: Sequence[str], delimiter: str) -> dict[str, str]:

@@ -15,10 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.pipeline import formats
-from connect_core.pipeline.parsing import parser
+from connect_core.pipeline.formats import TEXT_FORMAT
+from connect_core.pipeline.parsing import parser, read_texts
 from connect_core.pipeline.rejecting import reject_row
-from connect_core.pipeline.transforms.running import TypedRows, run
+from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.pipeline.transforms.texts import json_texts
+from connect_core.pipeline.transforms.working import TypedRows
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.rows.envelope_writing import written_envelopes
 from connect_core.rows.json_envelopes import EnvelopeReader
@@ -55,7 +58,7 @@ class Reshaping:
         self._encode: Json = document.get("encode", {})
         self._encodes = bool(transforms or self._encode)
         delivers = self._encode.get("format", "json") if self._encodes else self._parse["format"]
-        self._hides = delivers == _ENVELOPES and document.get("rules") is not None
+        self._hides = delivers in (_ENVELOPES, TEXT_FORMAT) and document.get("rules") is not None
         fields = self._parse.get("fields")
         reader = EnvelopeReader if self._parse["format"] == _ENVELOPES else JsonReader
         self._json = fields and reader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
@@ -69,26 +72,29 @@ class Reshaping:
         stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path))
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
-        values, rows = None, stepped.rows.struct
+        rows, kept = stepped.rows.struct, stepped.rows.records
         if self._encodes:
             encoded = self._written(rows)
             rejected += _rejects(records, "encode", "NotEncoded", _at(places, encoded.unfit))
             stay = _others(len(places), [row for row, _ in encoded.unfit])
-            places, values = places[stay], encoded.values
             rows = rows if len(stay) == len(rows) else rows.take(pa.array(stay))
-        kept = _taken(records, places)
-        kept = kept if values is None else _with_values(kept, values)
+            kept = _with_values(_taken(kept, stay), encoded.values)
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
         return Reshaped(kept, in_order, _json(rows) if self._hides else None)
 
     def _written(self, rows: pa.StructArray) -> WrittenRows:
         if self._encode.get("format") == _ENVELOPES:
             return written_envelopes(rows, self._encode.get("flavor", USUAL_FLAVOR))
+        if self._encode.get("format") == TEXT_FORMAT:
+            return _as_texts(rows)
         return written(rows)
 
     def _read(self, values: pa.Array) -> Read:
         if self._json is not None:
             return self._json.read(values)
+        if self._parse["format"] == TEXT_FORMAT:
+            texts, unread = read_texts(values)
+            return Read(pa.StructArray.from_arrays([texts], [TEXT_FORMAT]), unread)
         parsed = parser(self._parse)(values)
         return Read(_texts([one for one in parsed.payloads if one is not None], self._names), parsed.reasons)
 
@@ -97,6 +103,15 @@ class Reshaping:
         """Of fields that are texts."""
         pattern, columns = self._parse.get("pattern", ""), self._parse.get("columns", ())
         return formats.known_fields(self._parse["format"], pattern, columns) or ()
+
+
+def _as_texts(rows: pa.StructArray) -> WrittenRows:
+    """Of rows with one field: its text alone."""
+    texts = json_texts(rows.type.field(0), rows.field(0))
+    missing = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist()
+    return WrittenRows(
+        texts.drop_null().cast(pa.binary()), [(row, "The field is missing, or has no text") for row in missing]
+    )
 
 
 def _texts(payloads: Sequence[Mapping[str, str]], names: Sequence[str]) -> pa.StructArray:

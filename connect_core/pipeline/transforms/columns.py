@@ -32,6 +32,15 @@ def places_of(rows: pa.RecordBatch, path: Path) -> Places:
     return tuple(places)
 
 
+def column_at(rows: pa.RecordBatch, path: Path) -> Column:
+    """The field at a path, which is there: null where an object above it is."""
+    place, *inner = places_of(rows, path)
+    field, column = rows.schema.field(place), rows.column(place)
+    for place in inner:
+        field, column = field.type.field(place), child(column, place)
+    return field, column
+
+
 def changed(rows: pa.RecordBatch, places: Places, change: Change) -> pa.RecordBatch:
     """With the field at these places replaced by what `change` makes of it."""
     place, *inner = places

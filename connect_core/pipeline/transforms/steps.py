@@ -5,10 +5,14 @@ transforms:
   - drop: [user.mail]                 these fields
   - keep: [id, user]                  only these top-level fields, in this order
   - cast: {amount: "decimal(12,2)"}   exactly; a value that cannot be cast makes its row unfit
-  - mask: {card: hash, note: redact}
+  - mask: {card: hash, note: redact}  also {with: "***"}
   - flatten: "_"                      structs become top-level fields: user_name
   - set: {site: north, label: "{$.id}-{topic[1]}"}
   - filter: $.amount > 100            only rows for which it holds
+  - hoist: order                      all fields become fields of one object
+  - extract: order                    the fields of this object are all that is left
+  - copy: {user.name: name}           a field comes to another place, too, with its type
+  - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
 from __future__ import annotations
@@ -16,31 +20,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeAlias
 
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.transforms.casts import fault_of
+from connect_core.pipeline.transforms.mask_steps import mask_step
 from connect_core.pipeline.transforms.named import check_names, texts_of
-from connect_core.pipeline.transforms.paths import Field, Path, changed, checked, found, path_of, written
+from connect_core.pipeline.transforms.paths import Field, Path, checked, found, path_of, written
+from connect_core.pipeline.transforms.record_steps import record_step
+from connect_core.pipeline.transforms.row_step import (
+    Constant,
+    RowStep,
+    constant_type,
+    mapping,
+    paths,
+    value_of,
+    with_field,
+)
+from connect_core.pipeline.transforms.shape_steps import copy_step, extract_step, hoist_step
 from connect_core.rows.types import Type, type_of
-from connect_core.sdk.templates import Reference, Template, template
-
-Constant: TypeAlias = bool | int | float | str
-TEXT = Type("text")
-_INT64 = 1 << 63
-
-
-class RowStep:
-    """One step. Made by `step_of`; `running.run` has rows go through it."""
-
-    def after(self, rows: Type) -> Type:
-        """The shape of rows behind it. Raises ValueError where it cannot work on rows of this shape."""
-        raise NotImplementedError
-
-    def references(self) -> Mapping[str, Reference]:
-        """What its condition or templates name, by text. Whether records have a topic, headers or a file depends on
-        the source: `after` asks for fields alone."""
-        return {}
+from connect_core.sdk.templates import Reference, Template
 
 
 @dataclass(frozen=True)
@@ -80,22 +78,7 @@ class CastFields(RowStep):
         for path, wanted in self.types:
             if fault := fault_of(found(rows, path), wanted):
                 raise ValueError(f"{written(path)}: {fault}")
-            rows = _with(rows, path, wanted)
-        return rows
-
-
-@dataclass(frozen=True)
-class MaskFields(RowStep):
-    """`redact` or `hash`."""
-
-    ways: tuple[tuple[Path, str], ...]
-
-    def after(self, rows: Type) -> Type:
-        for path, way in self.ways:
-            given = found(rows, path)
-            if way == "redact" and given != TEXT:
-                raise ValueError(f"redact is for text, and {written(path)} is {given}: drop the field, or use hash")
-            rows = _with(rows, path, TEXT)
+            rows = with_field(rows, path, wanted)
         return rows
 
 
@@ -124,7 +107,7 @@ class SetFields(RowStep):
         check_names(rows, self.references())
         behind = rows
         for path, value in self.values:
-            behind = _with(behind, path, constant_type(value))
+            behind = with_field(behind, path, constant_type(value))
         return behind
 
     def references(self) -> Mapping[str, Reference]:
@@ -143,14 +126,6 @@ class FilterRows(RowStep):
         return names_in(read_condition(self.condition))
 
 
-def constant_type(value: Constant | Template) -> Type:
-    if isinstance(value, bool):
-        return Type("bool")
-    if isinstance(value, int):
-        return Type("int64")
-    return Type("float64") if isinstance(value, float) else TEXT
-
-
 def _renamed(rows: Type, names: Mapping[Path, str], above: Path = ()) -> Type:
     fields = []
     for name, one in rows.fields:
@@ -167,18 +142,6 @@ def _without(rows: Type, paths: frozenset[Path], above: Path = ()) -> Type:
         if path not in paths:
             fields.append((name, _without(one, paths, path) if one.kind == "struct" else one))
     return Type("struct", fields=tuple(fields))
-
-
-def _with(rows: Type, path: Path, one: Type) -> Type:
-    """The field is replaced in its place, or comes last of its struct."""
-    *above, name = path
-    parent = found(rows, tuple(above))
-    if parent.kind != "struct":
-        raise ValueError(f"no field {written(path)}: {written(tuple(above))} is {parent}, and has no fields")
-    if parent.field(name) is not None:
-        return changed(rows, path, lambda field: [(name, one)])
-    wider = Type("struct", fields=(*parent.fields, (name, one)))
-    return changed(rows, tuple(above), lambda field: [(field[0], wider)]) if above else wider
 
 
 # ---------------------------------------------------------------------------------------------- as a document has them
@@ -201,28 +164,8 @@ def step_of(given: object) -> RowStep:
         raise ValueError(f"{name}: {why}") from None
 
 
-def _mapping(of: object, example: str) -> list[tuple[Path, Any]]:
-    if not isinstance(of, Mapping) or not of:
-        raise ValueError(f"needs a mapping, as {example}")
-    return _once([(path_of(path), value) for path, value in of.items()])
-
-
-def _once(given: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
-    """The same path may be written in several ways."""
-    paths = [path for path, _ in given]
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
-        raise ValueError(f"{written(twice)} is named twice")
-    return given
-
-
-def _paths(of: object, example: str) -> tuple[Path, ...]:
-    if not isinstance(of, list) or not of:
-        raise ValueError(f"needs a list, as {example}")
-    return tuple(path for path, _ in _once([(path_of(one), None) for one in of]))
-
-
 def _rename(of: object) -> RenameFields:
-    return RenameFields(tuple((path, _new_name(path, name)) for path, name in _mapping(of, "{user.nm: name}")))
+    return RenameFields(tuple((path, _new_name(path, name)) for path, name in mapping(of, "{user.nm: name}")))
 
 
 def _new_name(path: Path, name: object) -> str:
@@ -236,28 +179,20 @@ def _new_name(path: Path, name: object) -> str:
 
 
 def _keep(of: object) -> KeepFields:
-    paths = _paths(of, "[id, user]")
-    if inner := next((path for path in paths if len(path) > 1), None):
+    kept = paths(of, "[id, user]")
+    if inner := next((path for path in kept if len(path) > 1), None):
         raise ValueError(f"{written(inner)} is inside a field: keep takes top-level fields, drop those within them")
-    return KeepFields(tuple(path[0] for path in paths))
+    return KeepFields(tuple(path[0] for path in kept))
 
 
 def _cast(of: object) -> CastFields:
     types = []
-    for path, wanted in _mapping(of, "{amount: int64}"):
+    for path, wanted in mapping(of, "{amount: int64}"):
         try:
             types.append((path, type_of(wanted)))
         except ValueError as why:
             raise ValueError(f"{written(path)}: {why}") from None
     return CastFields(tuple(types))
-
-
-def _mask(of: object) -> MaskFields:
-    ways = _mapping(of, "{card: hash, note: redact}")
-    for path, way in ways:
-        if way not in ("redact", "hash"):
-            raise ValueError(f"{written(path)}: {way!r} is not redact or hash")
-    return MaskFields(tuple(ways))
 
 
 def _flatten(of: object) -> FlattenFields:
@@ -267,24 +202,7 @@ def _flatten(of: object) -> FlattenFields:
 
 
 def _set(of: object) -> SetFields:
-    return SetFields(tuple((path, _value(path, value)) for path, value in _mapping(of, "{site: north}")))
-
-
-def _value(path: Path, value: object) -> Constant | Template:
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise ValueError(f"{written(path)}: {value} does not fit into int64")
-    if isinstance(value, float) and value - value != 0:
-        raise ValueError(f"{written(path)}: JSON has no number {value}")
-    if isinstance(value, str):
-        try:
-            made = template(value)
-        except ValueError as why:
-            raise ValueError(f"{written(path)}: {why}") from None
-        return made if made.fixed is None else made.fixed
-    if not isinstance(value, bool | int | float):
-        found = "null" if value is None else repr(value)
-        raise ValueError(f"{written(path)}: {found} is no truth value, number or text")
-    return value
+    return SetFields(tuple((path, value_of(path, value)) for path, value in mapping(of, "{site: north}")))
 
 
 def _filter(of: object) -> FilterRows:
@@ -296,11 +214,15 @@ def _filter(of: object) -> FilterRows:
 
 _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "rename": _rename,
-    "drop": lambda of: DropFields(_paths(of, "[user.mail]")),
+    "drop": lambda of: DropFields(paths(of, "[user.mail]")),
     "keep": _keep,
     "cast": _cast,
-    "mask": _mask,
+    "mask": mask_step,
     "flatten": _flatten,
     "set": _set,
     "filter": _filter,
+    "hoist": hoist_step,
+    "extract": extract_step,
+    "copy": copy_step,
+    "record": record_step,
 }

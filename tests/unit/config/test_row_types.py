@@ -32,6 +32,11 @@ CSV = "parse: {format: csv, columns: [site, temp]}\n"
         ("parse: {format: json-schema}", "parse", "format json-schema needs fields, as {id: int64}"),
         ("encode: {flavor: kafka}", "encode", "flavor goes with format json-schema"),
         ("encode: {format: json-schema}", "encode", "needs records whose fields are known"),
+        (
+            FIELDS + "encode: {format: text}",
+            "encode.format",
+            "text is for records with one field that is a single value",
+        ),
         (FIELDS + "transforms: [{drop: [ide]}]", "transforms.0", "did you mean"),
         (FIELDS + "transforms: [{drop: [id]}, {cast: {id: text}}]", "transforms.1", "id"),
         (FIELDS + "transforms: [{throw: [id]}]", "transforms.0", "throw"),

@@ -188,3 +188,31 @@ def test_rules_name_long_numbers_of_envelopes_with_all_digits() -> None:
     }
     made = shaped(document, b'{"n":12345678901234567890123456789012345678}')
     assert made.kept.column("key").to_pylist() == ["12345678901234567890123456789012345678"]
+
+
+def test_a_payload_that_is_one_text_is_a_field_and_may_be_delivered_as_one() -> None:
+    given = (b"first", b"", "Z\u00f6e".encode(), b"\xff")
+    steps = [{"filter": "$.text <> 'first'"}, {"record": {"headers": {"from": "desk"}}}]
+    made = shaped({"parse": {"format": "text"}, "transforms": steps, "encode": {"format": "text"}}, *given)
+    assert bodies(made) == [b"", "Z\u00f6e".encode()]
+    assert made.kept.column("headers").to_pylist() == [b"from\x01desk\x02"] * 2
+    assert [(one.offset, one.stage, one.message) for one in made.rejected] == [
+        (3, "parse", "Not of format text: It is no UTF-8")
+    ]
+    hoisted = [{"rename": {"text": "line"}}, {"set": {"data_source": "test-file-source"}}]
+    assert bodies(shaped({"parse": {"format": "text"}, "transforms": hoisted}, b"foo")) == [
+        b'{"line":"foo","data_source":"test-file-source"}'
+    ]
+    rules = [{"name": "one", "when": "$.text = 'first'"}]
+    assert bodies(shaped({"parse": {"format": "text"}, "rules": rules}, *given)) == [b"first"]
+
+
+def test_one_field_is_written_as_its_text_alone_and_a_missing_one_is_rejected() -> None:
+    document = {"parse": PARSE, "transforms": [{"keep": ["price"]}], "encode": {"format": "text"}}
+    rules = [{"name": "all", "tags": "{$.price}"}]
+    made = shaped(document | {"rules": rules}, GOOD, b'{"id": 1}')
+    assert bodies(made) == [b"2.50"]
+    assert made.kept.column("tags").to_pylist() == ["2.5"]
+    assert [(one.offset, one.stage, one.message) for one in made.rejected] == [
+        (1, "encode", "The field is missing, or has no text")
+    ]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect_core.pipeline.transforms.running import Stepped, TypedRows, run
+from connect_core.pipeline.transforms.running import Stepped, run
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.pipeline.transforms.working import TypedRows
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.testing.driving import records

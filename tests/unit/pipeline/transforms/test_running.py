@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect_core.pipeline.transforms.running import TypedRows, run
+from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.pipeline.transforms.working import TypedRows
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import struct_of
 from connect_core.sdk.testing.driving import records

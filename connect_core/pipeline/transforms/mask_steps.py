@@ -1,0 +1,75 @@
+"""The step that hides values: how a document writes it, and the shape of rows behind it. Pure, light.
+
+mask: {card: hash, note: redact, salary: {with: 0}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from connect_core.pipeline.transforms.casts import fault_of
+from connect_core.pipeline.transforms.paths import Path, found, written
+from connect_core.pipeline.transforms.row_step import TEXT, Constant, RowStep, mapping, with_field
+from connect_core.rows.types import Type
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What stands there instead of each value. The field keeps its type."""
+
+    text: str
+
+
+Way: TypeAlias = str | Instead
+"""`redact`, `hash`, or something instead."""
+
+
+@dataclass(frozen=True)
+class MaskFields(RowStep):
+    ways: tuple[tuple[Path, Way], ...]
+
+    def after(self, rows: Type) -> Type:
+        for path, way in self.ways:
+            given = found(rows, path)
+            if isinstance(way, Instead):
+                _check_instead(path, way.text, given)
+                continue
+            if way == "redact" and given != TEXT:
+                raise ValueError(f"redact is for text, and {written(path)} is {given}: drop the field, or use hash")
+            rows = with_field(rows, path, TEXT)
+        return rows
+
+
+def _check_instead(path: Path, text: str, given: Type) -> None:
+    if fault_of(TEXT, given):
+        raise ValueError(f"with is for single values, and {written(path)} is {given}: drop the field, or use hash")
+    if given != TEXT and _is_unfit(text, given):
+        raise ValueError(f"{written(path)}: {text} is no {given}")
+
+
+def _is_unfit(text: str, given: Type) -> bool:
+    import pyarrow as pa
+
+    from connect_core.pipeline.transforms.casting import cast
+
+    return bool(cast(pa.array([text]), TEXT.kind, given).null_count)
+
+
+def mask_step(of: object) -> MaskFields:
+    ways = mapping(of, "{card: hash, note: redact}")
+    return MaskFields(tuple((path, _way(path, way)) for path, way in ways))
+
+
+def _way(path: Path, way: object) -> Way:
+    if way in ("redact", "hash"):
+        return str(way)
+    if isinstance(way, Mapping) and set(way) == {"with"} and isinstance(way["with"], bool | int | float | str):
+        return Instead(_text(way["with"]))
+    raise ValueError(f"{written(path)}: {way!r} is not redact, hash or {{with: VALUE}}")
+
+
+def _text(value: Constant) -> str:
+    """As a cast of text to the type of the field reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

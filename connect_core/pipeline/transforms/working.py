@@ -1,0 +1,68 @@
+"""Rows between two steps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from connect_core.pipeline.fields import Flags
+from connect_core.pipeline.transforms.columns import Column, added, changed, places_of
+from connect_core.pipeline.transforms.paths import Path
+from connect_core.pipeline.transforms.row_fields import RowFields
+
+
+class TypedRows(NamedTuple):
+    """One row a record: a struct of its fields, never null itself, and the record (RECORD_SCHEMA) that it is of. `path`
+    is that of the file whose lines the records are."""
+
+    struct: pa.StructArray
+    records: pa.RecordBatch
+    path: str | None = None
+
+
+class Work:
+    """Rows between two steps. Those not `alive` are filtered or unfit; steps may work on them, to no effect."""
+
+    def __init__(self, given: TypedRows) -> None:
+        self.rows = pa.RecordBatch.from_struct_array(given.struct)
+        self.records, self.path = given.records, given.path
+        self.places: NDArray[np.int64] = np.arange(len(given.struct), dtype=np.int64)
+        self.alive: Flags = np.ones(len(given.struct), dtype=np.bool_)
+        self.unfit: list[tuple[int, str]] = []
+        self._fields: RowFields | None = None
+
+    @property
+    def fields(self) -> RowFields:
+        """Of these rows: several steps that change nothing have them in common."""
+        known = self._fields
+        if known is None or known.rows is not self.rows or known.records is not self.records:
+            known = self._fields = RowFields(self.rows, self.records, self.path)
+        return known
+
+    def compact(self, half: bool) -> None:
+        left = int(self.alive.sum())
+        if left == len(self.alive) or (half and left * 2 > len(self.alive)):
+            return
+        mask = pa.array(self.alive)
+        self.rows, self.records = self.rows.filter(mask), self.records.filter(mask)
+        self.places, self.alive = self.places[self.alive], np.ones(left, dtype=np.bool_)
+
+    def reject(self, rows: Flags, why: str) -> None:
+        """Those that are alive still."""
+        self.unfit += [(place, why) for place in self.places[rows & self.alive].tolist()]
+        self.alive &= ~rows
+
+    def change(self, path: Path, change: Callable[[pa.Field, pa.Array], Column]) -> None:
+        self.rows = changed(self.rows, places_of(self.rows, path), lambda *field: [change(*field)])
+
+    def put(self, path: Path, new: Column) -> None:
+        """The field is replaced, or comes last of its struct."""
+        places = places_of(self.rows, path)
+        if places[-1] >= 0:
+            self.rows = changed(self.rows, places, lambda field, column: [new])
+        else:
+            self.rows = added(self.rows, places_of(self.rows, path[:-1]), *new)
