@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -108,9 +109,11 @@ def hashed(value: Any) -> Any:
 
 
 def whole(value: Any) -> int | None:
-    if value is not None and value not in ("1", "-7"):
+    if value is None:
+        return None
+    if not re.fullmatch(r"0|-?[1-9][0-9]*", value) or not -(1 << 15) <= int(value) < 1 << 15:
         raise ValueError(value)
-    return None if value is None else int(value)
+    return int(value)
 
 
 # ------------------------------------------------------------------------------------------------------------ the steps
