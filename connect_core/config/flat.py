@@ -15,8 +15,11 @@ from typing import Any
 from connect_core.config import option_models
 from connect_core.config.document import MAX_NAME_LENGTH
 from connect_core.config.faults import nearest
+from connect_core.config.peers.reading import NotKept
+from connect_core.config.peers.translating import FIELDS_KEY, PeerValue, translated
 from connect_core.config.written import Place, Written
 from connect_core.errors import Fault
+from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
@@ -28,6 +31,8 @@ _JSON = (
     "org.apache.kafka.connect.json.JsonConverter",
 )
 """Of RocketMQ Connect and Kafka Connect."""
+_VALUE_CONVERTER = "value.converter"
+_TRANSFORMS = "transforms"
 
 
 @dataclass
@@ -131,6 +136,8 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         _require(end, flat, kind.records)
     for end in ends:
         end.known.complete(end)
+    if into.given.get(_TRANSFORMS) and not into.faults:
+        _transform(into, ends[1])
     return into
 
 
@@ -221,14 +228,15 @@ def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
     if str(value).rpartition(".")[2] in _BYTES_THROUGH:
         into.ignore(key, "records pass as the bytes they are")
     elif str(value).strip() in _JSON:
-        _json_converter(into, key)
+        if key != _VALUE_CONVERTER or not into.given.get(_TRANSFORMS):
+            _json_converter(into, key)
     else:
         into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
 
 
 def _json_converter(into: TranslatedDocument, key: str) -> None:
     """A sink reads what is in a topic, and it stays as it is. A source would write each line as another thing."""
-    enabled = str(into.given.get(f"{key}.schemas.enable", "true")).strip().lower() != "false"
+    enabled = _has_schemas(into, key)
     form = "json-schema" if enabled else "json"
     native = "a native document (waybill init SOURCE SINK)"
     if into.role == "source":
@@ -260,12 +268,45 @@ def _by_prefix(key: str) -> Handler | None:
         return _schemas_enable
     if key.startswith(("key.converter.", "value.converter.")):
         return _ignored("no available converter has this option")
-    if key == "transforms" or key.startswith("transforms."):
-        return _only(
-            "",
-            "transforms need typed fields, which a native document declares: waybill init SOURCE SINK",
-        )
+    if key in (_TRANSFORMS, "predicates", FIELDS_KEY) or key.startswith(("transforms.", "predicates.")):
+        return _of_transforms
     return None
+
+
+# --------------------------------------------------------------------------------------------------------- transforms
+
+
+def _of_transforms(into: TranslatedDocument, key: str, value: Any) -> None:
+    """All of them are translated at once, by `_transform`."""
+    if not into.given.get(_TRANSFORMS) and value:
+        into.refuse(key, f"has no effect without {_TRANSFORMS}: name what is to be done there")
+
+
+def _transform(into: TranslatedDocument, hub: _End) -> None:
+    topics = hub.options.get("topics") or [hub.options["topic"]]
+    try:
+        made = translated(into.given, topics, _value_of(into), is_source=into.role == "source")
+    except NotKept as refused:
+        into.refuse(refused.key, str(refused))
+        return
+    for part, value in made.parts.items():
+        into.put(_TRANSFORMS, (part,), value)
+    into.notices += [f"{key}: {words}" for key, words in made.notices]
+    if into.role == "source" and made.topics and list(made.topics.values()) != topics:
+        hub.put(_TRANSFORMS, "topic", *made.topics.values())
+
+
+def _value_of(into: TranslatedDocument) -> PeerValue:
+    """How values are written there."""
+    converter = str(into.given.get(_VALUE_CONVERTER, "")).strip()
+    if converter not in _JSON:
+        return PeerValue("text")
+    flavor = "kafka" if converter.startswith("org.apache.kafka.") else USUAL_FLAVOR
+    return PeerValue("json-schema", flavor) if _has_schemas(into, _VALUE_CONVERTER) else PeerValue("json")
+
+
+def _has_schemas(into: TranslatedDocument, key: str) -> bool:
+    return str(into.given.get(f"{key}.schemas.enable", "true")).strip().lower() != "false"
 
 
 _RETRIES = "a failed run is tried again as a whole, by the program that started it"
@@ -275,7 +316,7 @@ _COMMON: dict[str, Handler] = {
     "name": _nothing,
     "max.tasks": _max_tasks,
     "key.converter": _converter,
-    "value.converter": _converter,
+    _VALUE_CONVERTER: _converter,
     "errors.tolerance": _tolerance,
     "errors.retry.timeout": _ignored(_RETRIES),
     "errors.retry.delay.max.ms": _ignored(_RETRIES),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 Format = Literal["none", "json", "json-schema", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
 TEXT_FORMAT: Literal["text"] = "text"
@@ -105,7 +105,7 @@ def check(kind: str, pattern: str, columns: Sequence[str], delimiter: str) -> No
     if delimiter in '"\r\n':
         raise ValueError("delimiter cannot be a quotation mark or end a line")
     if kind in ("regex", "grok"):
-        _check_pattern(pattern_of(kind, pattern))
+        _check_groups(pattern_of(kind, pattern))
     names = known_fields(kind, pattern, columns) or []
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two fields have the name {min(twice)!r}")
@@ -121,17 +121,21 @@ def check_typed(kind: str, has_fields: bool, unknown: str) -> None:
         raise ValueError("unknown goes with fields")
 
 
-def _check_pattern(pattern: str) -> None:
+def check_pattern(pattern: str) -> Any:
+    """Raises ValueError for what is no pattern of RE2. The Arrow type of its groups."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"pattern must have at most {MAX_PATTERN} characters")
     try:
-        made = pc.extract_regex(pa.array([], pa.string()), pattern)
+        return pc.extract_regex(pa.array([], pa.string()), pattern).type
     except pa.ArrowInvalid as error:
         raise ValueError(f"pattern is not one of RE2: {error}") from None
-    if not made.type.num_fields:
+
+
+def _check_groups(pattern: str) -> None:
+    if not check_pattern(pattern).num_fields:
         raise ValueError("pattern makes no field: name a group, as (?P<status>[0-9]+)")
 
 

@@ -31,6 +31,7 @@ from connect_core.pipeline.transforms.shape_steps import CopyFields, ExtractRows
 from connect_core.pipeline.transforms.steps import (
     CastFields,
     DropFields,
+    FilterOut,
     FilterRows,
     FlattenFields,
     KeepFields,
@@ -165,6 +166,13 @@ def _filter(step: FilterRows, work: Work) -> None:
     work.alive &= holding(step.condition, work.fields)
 
 
+def _filter_out(step: FilterOut, work: Work) -> None:
+    for path in step.paths:
+        _, column = column_at(work.rows, path)
+        out = pc.fill_null(pc.match_substring_regex(column, rf"\A(?:{step.pattern})\z"), False)
+        work.alive &= ~out.to_numpy(zero_copy_only=False)
+
+
 _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     RenameFields: _rename,
     DropFields: _drop,
@@ -174,6 +182,7 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     FlattenFields: _flatten,
     SetFields: _set,
     FilterRows: _filter,
+    FilterOut: _filter_out,
     HoistRows: _hoist,
     ExtractRows: _extract,
     CopyFields: _copy,

@@ -9,6 +9,7 @@ transforms:
   - flatten: "_"                      structs become top-level fields: user_name
   - set: {site: north, label: "{$.id}-{topic[1]}"}
   - filter: $.amount > 100            only rows for which it holds
+  - filter_out: {pattern: "DEBUG.*", fields: [level]}
   - hoist: order                      all fields become fields of one object
   - extract: order                    the fields of this object are all that is left
   - copy: {user.name: name}           a field comes to another place, too, with its type
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from connect_core.pipeline.formats import check_pattern
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.transforms.casts import fault_of
 from connect_core.pipeline.transforms.mask_steps import mask_step
@@ -28,6 +30,7 @@ from connect_core.pipeline.transforms.named import check_names, texts_of
 from connect_core.pipeline.transforms.paths import Field, Path, checked, found, path_of, written
 from connect_core.pipeline.transforms.record_steps import record_step
 from connect_core.pipeline.transforms.row_step import (
+    TEXT,
     Constant,
     RowStep,
     constant_type,
@@ -126,6 +129,21 @@ class FilterRows(RowStep):
         return names_in(read_condition(self.condition))
 
 
+@dataclass(frozen=True)
+class FilterOut(RowStep):
+    """Rows of which one of these texts is wholly of the pattern."""
+
+    pattern: str
+    paths: tuple[Path, ...]
+
+    def after(self, rows: Type) -> Type:
+        check_pattern(self.pattern)
+        for path in self.paths:
+            if (given := found(rows, path)) != TEXT:
+                raise ValueError(f"{written(path)} is {given}, and no text")
+        return rows
+
+
 def _renamed(rows: Type, names: Mapping[Path, str], above: Path = ()) -> Type:
     fields = []
     for name, one in rows.fields:
@@ -212,6 +230,13 @@ def _filter(of: object) -> FilterRows:
     return FilterRows(of)
 
 
+def _filter_out(of: object) -> FilterOut:
+    example = '{pattern: "DEBUG.*", fields: [level]}'
+    if not isinstance(of, Mapping) or set(of) != {"pattern", "fields"} or not isinstance(of["pattern"], str):
+        raise ValueError(f"needs a pattern and fields, as {example}")
+    return FilterOut(of["pattern"], paths(of["fields"], "[level]"))
+
+
 _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "rename": _rename,
     "drop": lambda of: DropFields(paths(of, "[user.mail]")),
@@ -221,6 +246,7 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "flatten": _flatten,
     "set": _set,
     "filter": _filter,
+    "filter_out": _filter_out,
     "hoist": hoist_step,
     "extract": extract_step,
     "copy": copy_step,

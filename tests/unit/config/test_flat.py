@@ -181,9 +181,9 @@ def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
         ({**SOURCE, "value.converter.serializer.encoding": "GBK"}, "'GBK' is not available"),
         (
             {**SOURCE, "transforms": "drop"},
-            "transforms: line 1: transforms need typed fields",
+            "transforms.drop.type: line 1: is missing: 'drop' in transforms needs a class",
         ),
-        ({**SOURCE, "transforms.drop.class": "a.B"}, "transforms.drop.class: line 1: transforms need typed fields"),
+        ({**SOURCE, "transforms.drop.class": "a.B"}, "transforms.drop.class: line 1: has no effect without transforms"),
         ({**SOURCE, "connector.direct.enable": "true"}, "direct mode is written as a native document"),
         ({**SOURCE, "connect.topicname": "a.b"}, "sink.rocketmq.topic: line 1: must be 1 to 127"),
         ({**SOURCE, "filename": "/etc/passwd"}, "source.file.path: line 1: /etc/passwd is outside"),

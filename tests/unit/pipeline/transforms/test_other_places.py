@@ -60,6 +60,9 @@ def test_mask_with_another_value_keeps_the_type_and_what_is_missing() -> None:
         ({"hoist": "a.b"}, {"n": "int32"}, "a.b is a path: hoist takes one name"),
         ({"extract": "n"}, {"n": "int32"}, "n is int32, and has no fields"),
         ({"copy": {"n": "m", "o": "m"}}, {"n": "int32", "o": "text"}, "two fields come to m"),
+        ({"filter_out": {"pattern": "(", "fields": ["n"]}}, {"n": "text"}, "pattern is not one of RE2"),
+        ({"filter_out": {"pattern": "a", "fields": ["n"]}}, {"n": "int32"}, "n is int32, and no text"),
+        ({"filter_out": "a"}, {"n": "int32"}, "needs a pattern and fields"),
         ({"record": {}}, {"n": "int32"}, "needs a mapping"),
         ({"record": {"topic": "x"}}, {"n": "int32"}, "sets key, tags and headers, not topic"),
         ({"record": {"headers": {"WAYBILL": "x"}}}, {"n": "int32"}, "is Waybill's own"),
@@ -72,6 +75,13 @@ def test_mask_with_another_value_keeps_the_type_and_what_is_missing() -> None:
 def test_a_fault_says_what_is_wrong(step: dict[str, Any], fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         step_of(step).after(struct_of(fields))
+
+
+def test_rows_with_a_text_of_the_pattern_are_left_out() -> None:
+    given = [{"level": "DEBUG"}, {"level": "xDEBUG"}, {"level": None}, {"level": "INFO", "note": "DEBUGGED"}]
+    step = {"filter_out": {"pattern": "DEBUG.*|TRACE", "fields": ["level", "note"]}}
+    done = stepped([step], {"level": "text", "note": "text"}, given)
+    assert done.places.tolist() == [1, 2]
 
 
 def marked(step: dict[str, Any], headers: list[bytes | None], ids: list[str | None]) -> Any:
