@@ -16,6 +16,7 @@ from connect_core.config.document import ALL, ConnectorDocument
 from connect_core.config.engines import EngineOptions, engine_for, engine_named
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
+from connect_core.config.mask_keys import with_keys
 from connect_core.config.references import masked, reveal, revealed
 from connect_core.config.resolving import Resolved, resolve, with_policies
 from connect_core.config.settings import Settings, load_settings, unknown_variables
@@ -53,5 +54,6 @@ __all__ = [
     "sink_changes",
     "sqlite_url",
     "unknown_variables",
+    "with_keys",
     "with_policies",
 ]

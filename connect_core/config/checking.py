@@ -21,6 +21,7 @@ from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.row_types import unfit_transforms
@@ -192,6 +193,7 @@ def _conflicts(data: Json, source: End, sink: End, written: Written) -> Iterator
     if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document)]:
         yield from unfit
         return
+    yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))
 

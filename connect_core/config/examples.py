@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.endpoints import End
 from connect_core.config.example_models import Example, ExampleOutput, ExampleRecord, payload_bytes
+from connect_core.config.mask_keys import with_keys
 from connect_core.config.paths import absolute_path
 from connect_core.config.references import is_reference, masked
 from connect_core.config.ruling import pipeline_of
 from connect_core.config.units import show_count
 from connect_core.config.written import Place
+from connect_core.errors import ConfigError
 from connect_core.masking import mask_secrets
 from connect_core.sdk.plugin import FilesRead, TypedRecord
 from connect_core.sdk.templates import Kind
@@ -49,7 +51,12 @@ def unmet_examples(document: ConnectorDocument, source: End, roots: tuple[Path, 
         return
     from connect_core.pipeline.examples import SinglePipeline  # and Arrow, which most documents can be checked without
 
-    records, pipeline = _Records(source, roots), SinglePipeline(pipeline_of(document))
+    try:
+        pipeline = SinglePipeline(with_keys(pipeline_of(document)))
+    except ConfigError as error:  # of a key that is not here
+        yield ("examples",), f"need the key of a mask: {error}"
+        return
+    records = _Records(source, roots)
     for number, example in enumerate(document.examples):
         wrong = [(("record", *place), words) for place, words in records.impossible(example.record)]
         wrong = wrong or list(_unmet(example, pipeline.made_of(*records.typed(example.record))))

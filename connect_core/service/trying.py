@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, check_paths, load_document, resolve, revealed
+from connect_core.config import ConnectorDocument, check_paths, load_document, resolve, revealed, with_keys
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.dry_run import outputs_of, step_by_step
@@ -83,7 +83,7 @@ def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
 
 
 def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | None = None) -> list[Json]:
-    pipeline = pipeline_of(document)
+    pipeline = with_keys(pipeline_of(document))
     told = {row["offset"]: _told(row) | {"becomes": list[Json](), "steps": list[Json]()} for row in records.to_pylist()}
     for step, offset, value in step_by_step(pipeline, records, path):
         told[offset]["steps"].append({"step": step, "value": value})

@@ -1,18 +1,27 @@
 """The step that hides values: how a document writes it, and the shape of rows behind it. Pure, light.
 
-mask: {card: hash, note: redact, salary: {with: 0}}
+mask: {card: hash, note: redact, salary: {with: 0}, mail: {token: "${file:keys#mail}", key_id: k3f9a0c51d2e4b78}}
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from connect_core.pipeline.transforms.casts import fault_of
 from connect_core.pipeline.transforms.paths import Path, found, written
 from connect_core.pipeline.transforms.row_step import TEXT, Constant, RowStep, mapping, with_field
 from connect_core.rows.types import Type
+
+_ID_OF = b"waybill key id"
+_FIRST, _ID_DIGITS = "k", 15
+"""It begins with a letter: YAML would take some digits with an e for a number."""
+_KEY_ID = re.compile(f"{_FIRST}[0-9a-f]{{{_ID_DIGITS}}}")
+TOKEN_EXAMPLE = '{token: "${file:PATH#NAME}", key_id: k3f9a0c51d2e4b78}'
 
 
 @dataclass(frozen=True)
@@ -22,8 +31,22 @@ class Instead:
     text: str
 
 
-Way: TypeAlias = str | Instead
-"""`redact`, `hash`, or something instead."""
+@dataclass(frozen=True)
+class Token:
+    """HMAC-SHA-256 by a key. `key` is a reference in a document, and the key itself where values are masked; `key_id`
+    tells one key from another, so that another key is another document."""
+
+    key: str = field(repr=False)
+    key_id: str
+
+
+Way: TypeAlias = str | Instead | Token
+"""`redact`, `hash`, something instead, or a token."""
+
+
+def key_id_of(key: str) -> str:
+    """What may be shown of a key: it tells whether two are the same, and nothing else."""
+    return _FIRST + hmac.new(key.encode(), _ID_OF, hashlib.sha256).hexdigest()[:_ID_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -67,7 +90,19 @@ def _way(path: Path, way: object) -> Way:
         return str(way)
     if isinstance(way, Mapping) and set(way) == {"with"} and isinstance(way["with"], bool | int | float | str):
         return Instead(_text(way["with"]))
-    raise ValueError(f"{written(path)}: {way!r} is not redact, hash or {{with: VALUE}}")
+    if isinstance(way, Mapping) and "token" in way:
+        return _token(path, way)
+    raise ValueError(f"{written(path)}: {way!r} is not redact, hash, {{with: VALUE}} or {TOKEN_EXAMPLE}")
+
+
+def _token(path: Path, way: Mapping[str, object]) -> Token:
+    """Without an id it is asked for later, where it can be said which it is (`config.mask_keys`)."""
+    key, key_id = way["token"], str(way.get("key_id", ""))
+    if set(way) - {"token", "key_id"} or not isinstance(key, str) or not key:
+        raise ValueError(f"{written(path)}: a token has a key and its id: {TOKEN_EXAMPLE}")
+    if key_id and not _KEY_ID.fullmatch(key_id):
+        raise ValueError(f"{written(path)}: a key_id is {_FIRST} and {_ID_DIGITS} digits of 0-9 and a-f")
+    return Token(key, key_id)
 
 
 def _text(value: Constant) -> str:

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.pipeline.transforms.casting import cast
 from connect_core.pipeline.transforms.columns import Column
-from connect_core.pipeline.transforms.mask_steps import Instead, MaskFields
+from connect_core.pipeline.transforms.mask_steps import Instead, MaskFields, Token, Way, key_id_of
 from connect_core.pipeline.transforms.texts import json_texts, kind_of
 from connect_core.pipeline.transforms.working import Work
 from connect_core.rows.types import WITH_UNIT, Type
+
+Change: TypeAlias = Callable[[pa.Field, pa.Array], Column]
 
 REDACTED = "***"
 
 
 def mask(step: MaskFields, work: Work) -> None:
     for path, way in step.ways:
-        work.change(path, partial(_replaced, way.text) if isinstance(way, Instead) else _MASKS[way])
+        work.change(path, _change(way))
+
+
+def _change(way: Way) -> Change:
+    if isinstance(way, Instead):
+        return partial(_replaced, way.text)
+    return partial(_texts_of, _tokens(way)) if isinstance(way, Token) else _MASKS[way]
 
 
 def _replaced(text: str, field: pa.Field, column: pa.Array) -> Column:
@@ -41,10 +51,29 @@ def _redacted(field: pa.Field, column: pa.Array) -> Column:
     return field, pc.if_else(column.is_valid(), REDACTED, pa.scalar(None, pa.string()))
 
 
-def _hashed(field: pa.Field, column: pa.Array) -> Column:
+def _texts_of(made: Callable[[bytes], str], field: pa.Field, column: pa.Array) -> Column:
+    """Of each different value once."""
     found = json_texts(field, column).dictionary_encode()
-    hashes = [hashlib.sha256(one.encode()).hexdigest() for one in found.dictionary.to_pylist()]
-    return pa.field(field.name, pa.string()), pa.array(hashes, pa.string()).take(found.indices)
+    texts = [made(one.encode()) for one in found.dictionary.to_pylist()]
+    return pa.field(field.name, pa.string()), pa.array(texts, pa.string()).take(found.indices)
 
 
-_MASKS: Mapping[str, Callable[[pa.Field, pa.Array], Column]] = {"redact": _redacted, "hash": _hashed}
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _tokens(way: Token) -> Callable[[bytes], str]:
+    """Never by another key than the one that the document means, nor by the text of a reference."""
+    if key_id_of(way.key) != way.key_id:
+        raise ValueError(f"The key of a mask is not the one with the id {way.key_id}")
+    begun = hmac.new(way.key.encode(), digestmod=hashlib.sha256)
+
+    def token(text: bytes) -> str:
+        one = begun.copy()
+        one.update(text)
+        return one.hexdigest()
+
+    return token
+
+
+_MASKS: Mapping[str, Change] = {"redact": _redacted, "hash": partial(_texts_of, _hash)}

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core import clock
+from connect_core.config import with_keys
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline.rejecting import as_read, reject_row
@@ -57,7 +58,7 @@ class WorkerRange:
         self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
         self.pacer = pacer
         path = source.path_of(item.range.partition) if isinstance(source, OfFiles) else None
-        self.pipeline = Pipeline(lane.pipeline, path)
+        self.pipeline = Pipeline(with_keys(lane.pipeline), path)
         self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.apart = False

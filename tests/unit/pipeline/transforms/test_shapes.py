@@ -130,7 +130,7 @@ def test_the_shape_behind_a_step(given: Any, expected: Any) -> None:
         ({"cast": {'"a.b"': "int64"}}, '"a.b": date cannot become int64: date can become date, text'),
         ({"cast": {"id": "integer"}}, "id: 'integer' is no type; did you mean int64? (known: bool, "),
         ({"mask": {"amount": "redact"}}, "redact is for text, and amount is decimal(12,2): drop the field"),
-        ({"mask": {"amount": "hide"}}, "amount: 'hide' is not redact, hash or {with: VALUE}"),
+        ({"mask": {"amount": "hide"}}, "amount: 'hide' is not redact, hash, {with: VALUE} or {token"),
         ({"flatten": ""}, 'needs the text between the names, as "_"'),
         ({"set": {"id": None}}, "id: null is no truth value, number or text"),
         ({"set": {"id": 1 << 63}}, "id: 9223372036854775808 does not fit into int64"),
