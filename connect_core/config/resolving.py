@@ -68,7 +68,7 @@ def resolve(
             "send_timeout_s": settings.send_timeout_s,
             "roots": [os.path.realpath(root) for root in settings.files_roots],
             "sink_system": document.sink.system,
-            "rule_topics": rule_topics(document.rules),
+            "rule_topics": rule_topics(document),
             "rule_patterns": rule_patterns(document.rules),
             "only_rule_topics": are_all_elsewhere(document.rules),
         }

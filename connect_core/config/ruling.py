@@ -29,9 +29,17 @@ def _enabled(rules: Sequence[Rule]) -> list[Json]:
     return [rule.model_dump(exclude_defaults=True, exclude={"enabled"}) for rule in rules if rule.enabled]
 
 
-def rule_topics(rules: Sequence[Rule]) -> list[str] | None:
-    """The topics that enabled rules name, for a sink that has to know them; None where there are no rules."""
-    return sorted({to for to in _named(rules) if template(to).fixed is not None}) if rules else None
+def has_several_outputs(document: ConnectorDocument) -> bool:
+    """Whether a record may have more than one."""
+    return bool(document.rules) or any("explode" in step for step in document.transforms)
+
+
+def rule_topics(document: ConnectorDocument) -> list[str] | None:
+    """The topics that enabled rules name, for a sink that has to know them; None where a record has one output at
+    most."""
+    if not has_several_outputs(document):
+        return None
+    return sorted({to for to in _named(document.rules) if template(to).fixed is not None})
 
 
 def rule_patterns(rules: Sequence[Rule]) -> list[str]:

@@ -63,22 +63,25 @@ class Reshaping:
         reader = EnvelopeReader if self._parse["format"] == _ENVELOPES else JsonReader
         self._json = fields and reader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
 
-    def reshaped(self, records: pa.RecordBatch) -> Reshaped:
-        """Records keep their order."""
+    def reshaped(self, records: pa.RecordBatch, most_bytes: int | None = None) -> Reshaped:
+        """Records keep their order, pieces of a record that of its list. A record is rejected as a whole."""
         read = self._read(records.column("value"))
         words = f"Not of format {self._parse['format']}"
         rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
         places = _others(len(records), [row for row, _ in read.unfit])
-        stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path))
+        stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path), most_bytes)
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
         rows, kept = stepped.rows.struct, stepped.rows.records
         if self._encodes:
             encoded = self._written(rows)
-            rejected += _rejects(records, "encode", "NotEncoded", _at(places, encoded.unfit))
-            stay = _others(len(places), [row for row, _ in encoded.unfit])
+            unfit = {int(places[row]): why for row, why in reversed(encoded.unfit)}
+            rejected += _rejects(records, "encode", "NotEncoded", unfit.items())
+            fit = _others(len(places), [row for row, _ in encoded.unfit])
+            whole = ~np.isin(places[fit], list(unfit))
+            stay, values = fit[whole], encoded.values if whole.all() else encoded.values.filter(pa.array(whole))
             rows = rows if len(stay) == len(rows) else rows.take(pa.array(stay))
-            kept = _with_values(_taken(kept, stay), encoded.values)
+            kept = _with_values(_taken(kept, stay), values)
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
         return Reshaped(kept, in_order, _json(rows) if self._hides else None)
 

@@ -21,6 +21,7 @@ from paho.mqtt.matcher import MQTTMatcher
 
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.numbering import numbered, whole_records
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.templates import Placeholder, Template, template
 
@@ -75,7 +76,7 @@ class Rules:
         outputs would be too large for one batch. At least one."""
         records = fields.records
         matches = self.matches(fields)
-        rows = _bearable(records, matches)
+        rows = whole_records(records.column("offset").to_numpy(), _bearable(records, matches))
         matches = matches.first(int(np.searchsorted(matches.rows, rows)))
         passed = np.zeros(rows, dtype=np.bool_)
         passed[matches.rows] = True
@@ -114,14 +115,14 @@ class Rules:
         return Matches(rows[kept], rules[kept])
 
     def _outputs(self, records: pa.RecordBatch, fields: Fields, matches: Matches) -> pa.RecordBatch:
-        several = len(matches.rows) > len(np.unique(matches.rows))
-        whole = not several and len(matches.rows) == len(records)
+        numbers = numbered(records.column("offset").to_numpy()[matches.rows])
+        whole = len(matches.rows) == len(records) and bool((matches.rows == np.arange(len(records))).all())
         outputs = records if whole else records.take(pa.array(matches.rows))
         columns = {name: outputs.column(name) for name in outputs.schema.names}
         for name, setting in self._settings.items():
             columns[name] = setting.column(columns[name], fields, matches)
-        if several:
-            columns["ordinal"], columns["outputs"] = _numbered(matches.rows)
+        if numbers is not None:
+            columns["ordinal"], columns["outputs"] = numbers
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=records.schema)
 
 
@@ -205,10 +206,3 @@ def _bearable(records: pa.RecordBatch, matches: Matches) -> int:
     ends = np.cumsum(lengths[matches.rows], dtype=np.int64)
     fit = int(np.searchsorted(ends, MAX_OUTPUT_BYTES, side="right"))
     return len(records) if fit == len(ends) else max(int(matches.rows[fit]), 1)
-
-
-def _numbered(rows: Numbers) -> tuple[pa.Array, pa.Array]:
-    """For each output which one of its row it is, and how many that has."""
-    _, first, counts = np.unique(rows, return_index=True, return_counts=True)
-    ordinals = np.arange(len(rows)) - np.repeat(first, counts)
-    return pa.array(ordinals, pa.int32()), pa.array(np.repeat(counts, counts), pa.int32())

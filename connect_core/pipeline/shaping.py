@@ -13,10 +13,12 @@ from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.digest import has_rows
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.numbering import with_numbers
 from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.reshaping import Reshaping
-from connect_core.pipeline.rules import Rules
+from connect_core.pipeline.rules import MAX_OUTPUT_BYTES, Rules
+from connect_core.pipeline.transforms.exploding import TooManyOutputs
 from connect_core.sdk.values import Json, Reject
 
 
@@ -41,7 +43,10 @@ class Pipeline:
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
         """Filter first, then transforms, then rules. At least one row, where there is one."""
-        fields, rejected = self.passing(records)
+        try:
+            fields, rejected = self._passing(records, MAX_OUTPUT_BYTES)
+        except TooManyOutputs:
+            return self.shape(records.slice(0, len(records) // 2))
         kept, rows = fields.records, len(records)
         if len(kept) and self._rules is not None:
             outputs, passed, covered = self._rules.shaped(fields)
@@ -49,7 +54,9 @@ class Pipeline:
                 rows = int(np.searchsorted(_offsets(records), _offsets(kept)[covered]))
             kept, passing = outputs, _offsets(kept)[:covered][passed]
         else:
+            kept = with_numbers(kept) if self._explodes else kept
             passing = _offsets(kept)
+        passing = np.unique(passing) if self._explodes else passing
         if len(passing) == rows:
             return Shaped(kept, rows)
         offsets = _offsets(records)[:rows]
@@ -60,12 +67,15 @@ class Pipeline:
     def passing(self, records: pa.RecordBatch) -> tuple[Fields, tuple[Reject, ...]]:
         """The rows that the filter and the transforms let pass, with what rules name of them; and those that are not of
         the format in which the document says that they are, or cannot be transformed."""
+        return self._passing(records, None)
+
+    def _passing(self, records: pa.RecordBatch, most_bytes: int | None) -> tuple[Fields, tuple[Reject, ...]]:
         wanted = self.document.get("filter") or {}
         if len(records) and wanted.keys() - {"when"}:
             sql = wanted.get("sql", "")
             records = records.filter(chosen(records, wanted.get("tags", ()), wanted.get("headers", {}), sql))
         if len(records) and self._reshaping is not None:
-            made = self._reshaping.reshaped(records)
+            made = self._reshaping.reshaped(records, most_bytes)
             return Fields(made.records, self.path, texts=made.texts), made.rejected
         fields = Fields(records, self.path)
         rejected: tuple[Reject, ...] = ()
@@ -84,6 +94,11 @@ class Pipeline:
     def _reshaping(self) -> Reshaping | None:
         """None where payloads stay bytes."""
         return Reshaping(self.document, self.path) if has_rows(self.document) else None
+
+    @cached_property
+    def _explodes(self) -> bool:
+        """Whether several rows that pass may be of one record."""
+        return any("explode" in step for step in self.document.get("transforms", ()))
 
     @cached_property
     def _rules(self) -> Rules | None:

@@ -20,6 +20,7 @@ from connect_core.pipeline.fields import Flags
 from connect_core.pipeline.rules import filled
 from connect_core.pipeline.transforms.casting import cast
 from connect_core.pipeline.transforms.columns import Column, changed, child, column_at, places_of
+from connect_core.pipeline.transforms.exploding import explode
 from connect_core.pipeline.transforms.mask_steps import MaskFields
 from connect_core.pipeline.transforms.masking import mask
 from connect_core.pipeline.transforms.paths import Path, written
@@ -27,7 +28,7 @@ from connect_core.pipeline.transforms.record_steps import SetRecord
 from connect_core.pipeline.transforms.recording import set_record
 from connect_core.pipeline.transforms.row_fields import RowFields
 from connect_core.pipeline.transforms.row_step import Constant, RowStep, constant_type
-from connect_core.pipeline.transforms.shape_steps import CopyFields, ExtractRows, HoistRows
+from connect_core.pipeline.transforms.shape_steps import CopyFields, ExplodeRows, ExtractRows, HoistRows
 from connect_core.pipeline.transforms.steps import (
     CastFields,
     DropFields,
@@ -46,22 +47,23 @@ from connect_core.sdk.templates import Template
 
 
 class Stepped(NamedTuple):
-    """`places` says of each row which it was of those given. `unfit` are, in order, the places of rows that could not
-    be cast, and why, without a value. A row in neither was filtered."""
+    """`places` says of each row which it was of those given, or a piece of. `unfit` are, in order, the places of rows
+    that could not be cast, and why, without a value. A row in neither was filtered."""
 
     rows: TypedRows
     places: NDArray[np.int64]
     unfit: list[tuple[int, str]]
 
 
-def run(steps: Sequence[RowStep], rows: TypedRows) -> Stepped:
-    """`steps` are such that `after` finds nothing wrong with them on these rows."""
-    work = Work(rows)
+def run(steps: Sequence[RowStep], rows: TypedRows, most_bytes: int | None = None) -> Stepped:
+    """`steps` are such that `after` finds nothing wrong with them on these rows. Raises TooManyOutputs where they would
+    make more of several records than `most_bytes`, about."""
+    work = Work(rows, most_bytes)
     for step in steps:
         work.compact(half=True)
         _RUN[type(step)](step, work)
-    work.compact(half=False)
-    return Stepped(TypedRows(work.rows.to_struct_array(), work.records), work.places, sorted(work.unfit))
+    work.finish()
+    return Stepped(TypedRows(work.rows.to_struct_array(), work.records), work.places, work.unfit)
 
 
 def _rename(step: RenameFields, work: Work) -> None:
@@ -186,5 +188,6 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     HoistRows: _hoist,
     ExtractRows: _extract,
     CopyFields: _copy,
+    ExplodeRows: explode,
     SetRecord: set_record,
 }

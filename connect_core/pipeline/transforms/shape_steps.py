@@ -46,6 +46,19 @@ class CopyFields(RowStep):
         return behind
 
 
+@dataclass(frozen=True)
+class ExplodeRows(RowStep):
+    """A row for each item of a list, in its order; none for a list that is empty or missing."""
+
+    path: Path
+
+    def after(self, rows: Type) -> Type:
+        one = found(rows, self.path)
+        if one.item is None:
+            raise ValueError(f"{written(self.path)} is {one}, and no list")
+        return with_field(rows, self.path, one.item)
+
+
 def _depth(one: Type) -> int:
     inner = [of for _, of in one.fields] + ([one.item] if one.item else [])
     return 1 + max(map(_depth, inner), default=0)
@@ -56,6 +69,10 @@ def hoist_step(of: object) -> HoistRows:
     if len(path) > 1:
         raise ValueError(f"{written(path)} is a path: hoist takes one name")
     return HoistRows(path[0])
+
+
+def explode_step(of: object) -> ExplodeRows:
+    return ExplodeRows(path_of(of))
 
 
 def extract_step(of: object) -> ExtractRows:

@@ -13,6 +13,7 @@ transforms:
   - hoist: order                      all fields become fields of one object
   - extract: order                    the fields of this object are all that is left
   - copy: {user.name: name}           a field comes to another place, too, with its type
+  - explode: items                    a record for each item of this list
   - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
@@ -39,7 +40,7 @@ from connect_core.pipeline.transforms.row_step import (
     value_of,
     with_field,
 )
-from connect_core.pipeline.transforms.shape_steps import copy_step, extract_step, hoist_step
+from connect_core.pipeline.transforms.shape_steps import copy_step, explode_step, extract_step, hoist_step
 from connect_core.rows.types import Type, type_of
 from connect_core.sdk.templates import Reference, Template
 
@@ -250,5 +251,6 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "hoist": hoist_step,
     "extract": extract_step,
     "copy": copy_step,
+    "explode": explode_step,
     "record": record_step,
 }

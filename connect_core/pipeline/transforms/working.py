@@ -27,7 +27,10 @@ class TypedRows(NamedTuple):
 class Work:
     """Rows between two steps. Those not `alive` are filtered or unfit; steps may work on them, to no effect."""
 
-    def __init__(self, given: TypedRows) -> None:
+    def __init__(self, given: TypedRows, most_bytes: int | None = None) -> None:
+        self.most_bytes = most_bytes
+        """What the outputs made at once may hold, about; None: any number."""
+        self._has_pieces = False
         self.rows = pa.RecordBatch.from_struct_array(given.struct)
         self.records, self.path = given.records, given.path
         self.places: NDArray[np.int64] = np.arange(len(given.struct), dtype=np.int64)
@@ -50,6 +53,20 @@ class Work:
         mask = pa.array(self.alive)
         self.rows, self.records = self.rows.filter(mask), self.records.filter(mask)
         self.places, self.alive = self.places[self.alive], np.ones(left, dtype=np.bool_)
+
+    def take(self, rows: NDArray[np.int64]) -> None:
+        """Goes on with these rows, some of them several times."""
+        places = pa.array(rows)
+        self.rows, self.records = self.rows.take(places), self.records.take(places)
+        self.places, self.alive = self.places[rows], np.ones(len(rows), dtype=np.bool_)
+        self._has_pieces = True
+
+    def finish(self) -> None:
+        """Of a record with an unfit piece no other piece goes on, and one reason is enough."""
+        self.unfit = sorted(dict(reversed(self.unfit)).items())
+        if self._has_pieces and self.unfit:
+            self.alive &= ~np.isin(self.places, [place for place, _ in self.unfit])
+        self.compact(half=False)
 
     def reject(self, rows: Flags, why: str) -> None:
         """Those that are alive still."""

@@ -339,7 +339,7 @@ class RocketMQSinkOptions(ClusterOptions):
     )
     rule_topics: tuple[str, ...] | None = Field(
         default=None,
-        description="The topics that rules name; none at all where there are no rules",
+        description="The topics that rules name; none at all where a record has one output at most",
         examples=[["alarms"]],
         json_schema_extra={"injected": True},
     )

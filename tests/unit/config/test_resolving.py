@@ -9,9 +9,10 @@ import pytest
 
 from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve, with_policies
 from connect_core.config.checking import Checked
-from connect_core.config.document import Rule
+from connect_core.config.document import ConnectorDocument
 from connect_core.config.ruling import rule_patterns, rule_topics
 from connect_core.errors import ConfigError, Unreachable
+from connect_core.sdk.values import Json
 from connect_core.stack import parts, record
 from connect_core.stack.processes import Process
 from connect_core.work import Side
@@ -145,12 +146,19 @@ def test_without_an_enabled_rule_a_run_still_has_rules(home: Path, settings: Set
     assert (bare.pipeline, bare.sink.options["rule_topics"]) == ({"transforms": []}, None)
 
 
+def loaded(parts: Json) -> ConnectorDocument:
+    ends = {"source": {"file": {"path": "a.log"}}, "sink": {"rocketmq": {"topic": "a"}}}
+    return load_document({"version": 1, "name": "x", **ends, **parts})
+
+
 def test_a_sink_is_told_the_names_of_rules_and_the_patterns_of_their_templates(home: Path, settings: Settings) -> None:
     written = [
         {"name": "a", "to": "hot"},
         {"name": "b", "to": "t-{topic[1]}-{$.id}"},
         {"name": "c", "to": "off-{$.id}", "enabled": False},
     ]
-    rules = [Rule.model_validate(one) for one in written]
-    assert (rule_topics(rules), rule_patterns(rules)) == (["hot"], ["t-*-*"])
-    assert (rule_topics([]), rule_patterns([])) == (None, [])
+    document = loaded({"rules": written})
+    assert (rule_topics(document), rule_patterns(document.rules)) == (["hot"], ["t-*-*"])
+    assert (rule_topics(loaded({})), rule_patterns([])) == (None, [])
+    fields = {"format": "json", "fields": {"items": ["text"]}}
+    assert rule_topics(loaded({"parse": fields, "transforms": [{"explode": "items"}]})) == []
