@@ -375,8 +375,8 @@ class ConnectorDocument(_Part):
         default_factory=list,
         max_length=1000,
         description="Steps that change the fields of a record, before rules: rename, drop, keep, cast, mask, flatten, "
-        "set, filter, filter_out, hoist, extract, copy, explode, record. They need to know the fields: `parse` says "
-        "them.",
+        "set, filter, filter_out, hoist, extract, copy, explode, dedupe, record. They need to know the fields: `parse` "
+        "says them.",
     )
     encode: Encode = Field(default_factory=Encode, description="What is delivered of a record with fields.")
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")

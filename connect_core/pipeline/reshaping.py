@@ -21,7 +21,7 @@ from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.pipeline.transforms.texts import json_texts
-from connect_core.pipeline.transforms.working import TypedRows
+from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.rows.envelope_writing import written_envelopes
 from connect_core.rows.json_envelopes import EnvelopeReader
@@ -55,6 +55,8 @@ class Reshaping:
         when = document.get("filter", {}).get("when")
         transforms = document.get("transforms", [])
         self._steps = [step_of(one) for one in ([{"filter": when}] if when else []) + transforms]
+        self._seen: SeenBySteps = {}
+        """Of the range that this is made for: the one thing that is remembered from batch to batch."""
         self._encode: Json = document.get("encode", {})
         self._encodes = bool(transforms or self._encode)
         delivers = self._encode.get("format", "json") if self._encodes else self._parse["format"]
@@ -69,7 +71,7 @@ class Reshaping:
         words = f"Not of format {self._parse['format']}"
         rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
         places = _others(len(records), [row for row, _ in read.unfit])
-        stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path), most_bytes)
+        stepped = run(self._steps, TypedRows(read.rows, _taken(records, places), self._path), most_bytes, self._seen)
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
         rows, kept = stepped.rows.struct, stepped.rows.records

@@ -35,8 +35,8 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Built from the pinned part of the document; the same document and code give the same results. `path` is that of
-    the file whose lines the records are."""
+    """Built from the pinned part of the document, for one range; the same document and code give the same results.
+    `path` is that of the file whose lines the records are."""
 
     document: Json
     path: str | None = None

@@ -20,6 +20,8 @@ from connect_core.pipeline.fields import Flags
 from connect_core.pipeline.rules import filled
 from connect_core.pipeline.transforms.casting import cast
 from connect_core.pipeline.transforms.columns import Column, changed, child, column_at, places_of
+from connect_core.pipeline.transforms.dedupe_steps import DedupeRows
+from connect_core.pipeline.transforms.deduping import dedupe
 from connect_core.pipeline.transforms.exploding import explode
 from connect_core.pipeline.transforms.mask_steps import MaskFields
 from connect_core.pipeline.transforms.masking import mask
@@ -40,7 +42,7 @@ from connect_core.pipeline.transforms.steps import (
     SetFields,
 )
 from connect_core.pipeline.transforms.texts import kind_of
-from connect_core.pipeline.transforms.working import TypedRows, Work
+from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows, Work
 from connect_core.rows.schema import arrow_field, arrow_type
 from connect_core.rows.types import Type
 from connect_core.sdk.templates import Template
@@ -55,10 +57,12 @@ class Stepped(NamedTuple):
     unfit: list[tuple[int, str]]
 
 
-def run(steps: Sequence[RowStep], rows: TypedRows, most_bytes: int | None = None) -> Stepped:
+def run(
+    steps: Sequence[RowStep], rows: TypedRows, most_bytes: int | None = None, seen: SeenBySteps | None = None
+) -> Stepped:
     """`steps` are such that `after` finds nothing wrong with them on these rows. Raises TooManyOutputs where they would
-    make more of several records than `most_bytes`, about."""
-    work = Work(rows, most_bytes)
+    make more of several records than `most_bytes`, about. `seen` is what earlier rows of the range have left there."""
+    work = Work(rows, most_bytes, seen)
     for step in steps:
         work.compact(half=True)
         _RUN[type(step)](step, work)
@@ -185,6 +189,7 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     SetFields: _set,
     FilterRows: _filter,
     FilterOut: _filter_out,
+    DedupeRows: dedupe,
     HoistRows: _hoist,
     ExtractRows: _extract,
     CopyFields: _copy,

@@ -14,6 +14,7 @@ transforms:
   - extract: order                    the fields of this object are all that is left
   - copy: {user.name: name}           a field comes to another place, too, with its type
   - explode: items                    a record for each item of this list
+  - dedupe: [id]                      of equal ones in a range only the first
   - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
@@ -26,6 +27,7 @@ from difflib import get_close_matches
 from connect_core.pipeline.formats import check_pattern
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.transforms.casts import fault_of
+from connect_core.pipeline.transforms.dedupe_steps import dedupe_step
 from connect_core.pipeline.transforms.mask_steps import mask_step
 from connect_core.pipeline.transforms.named import check_names, texts_of
 from connect_core.pipeline.transforms.paths import Field, Path, checked, found, path_of, written
@@ -252,5 +254,6 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "extract": extract_step,
     "copy": copy_step,
     "explode": explode_step,
+    "dedupe": dedupe_step,
     "record": record_step,
 }

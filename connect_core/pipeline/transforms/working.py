@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,11 @@ from connect_core.pipeline.fields import Flags
 from connect_core.pipeline.transforms.columns import Column, added, changed, places_of
 from connect_core.pipeline.transforms.paths import Path
 from connect_core.pipeline.transforms.row_fields import RowFields
+from connect_core.pipeline.transforms.row_step import RowStep
+
+Seen: TypeAlias = dict[bytes, int]
+"""By the digest of a key the offset at which it came first."""
+SeenBySteps: TypeAlias = dict[RowStep, Seen]
 
 
 class TypedRows(NamedTuple):
@@ -27,7 +32,8 @@ class TypedRows(NamedTuple):
 class Work:
     """Rows between two steps. Those not `alive` are filtered or unfit; steps may work on them, to no effect."""
 
-    def __init__(self, given: TypedRows, most_bytes: int | None = None) -> None:
+    def __init__(self, given: TypedRows, most_bytes: int | None = None, seen: SeenBySteps | None = None) -> None:
+        self.seen = {} if seen is None else seen
         self.most_bytes = most_bytes
         """What the outputs made at once may hold, about; None: any number."""
         self._has_pieces = False
