@@ -26,7 +26,7 @@ from connect_core.config.units import Bytes, Seconds, Share
 from connect_core.pipeline import formats, sql
 from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.pipeline.references import read_condition
-from connect_core.pipeline.transforms.steps import step_of
+from connect_core.pipeline.transforms.steps import STEPS, step_of
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.templates import template
@@ -374,9 +374,8 @@ class ConnectorDocument(_Part):
     transforms: list[Annotated[Json, AfterValidator(check_transform)]] = Field(
         default_factory=list,
         max_length=1000,
-        description="Steps that change the fields of a record, before rules: rename, drop, keep, cast, mask, flatten, "
-        "set, filter, filter_out, hoist, extract, copy, explode, dedupe, record. They need to know the fields: `parse` "
-        "says them.",
+        description=f"Steps that change the fields of a record, before rules: {', '.join(STEPS)}. They need the fields "
+        "that `parse` says.",
     )
     encode: Encode = Field(default_factory=Encode, description="What is delivered of a record with fields.")
     errors: Errors = Field(default_factory=Errors, description="What happens to records that fail or are gone.")

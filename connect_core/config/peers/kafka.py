@@ -182,23 +182,26 @@ def _timestamp(part: PeerPart, chain: Chain) -> None:
     name = part.get("field")
     if not name:
         raise part.refuse("converts the whole value: name a field", "field")
-    if part.get("format"):
-        raise part.refuse("texts are in the form 2026-01-31T13:45:10.250Z here, and in no other", "format")
     unit = _PRECISIONS.get(part.get("unix.precision", "milliseconds"))
     if unit is None:
         raise part.refuse(f"is one of {', '.join(_PRECISIONS)}", "unix.precision")
     given, wanted = chain.field(part, name, "field"), part.need("target.type")
     steps = _MOMENTS.get((_moment(given), wanted))
     if steps is None:
-        raise part.refuse(
-            f"{name} is {given}, which is not made {wanted} exactly: int64 and timestamp are", "target.type"
-        )
+        words = "int64, text and timestamp are made unix, string and Timestamp"
+        raise part.refuse(f"{name} is {given}, which is not made {wanted} exactly: {words}", "target.type")
+    form = part.need("format") if {"parse_time", "format_time"} & set(steps) else part.get("format")
     for one in steps:
-        chain.add(part, {"cast": {path(name): one.format(unit=unit)}})
+        if one in ("parse_time", "format_time"):
+            chain.add(part, {one: {path(name): form}})
+        else:
+            chain.add(part, {"cast": {path(name): one.format(unit=unit)}})
 
 
 def _moment(given: Type) -> str:
-    return "unix" if given.kind == "int64" else "Timestamp" if given.kind in ("timestamp", "epoch") else given.kind
+    """What Kafka Connect calls it."""
+    kinds = {"int64": "unix", "text": "string", "timestamp": "Timestamp", "epoch": "Timestamp"}
+    return kinds.get(given.kind, given.kind)
 
 
 _MOMENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -206,8 +209,12 @@ _MOMENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("unix", "unix"): (),
     ("Timestamp", "unix"): ("timestamp(ms)", "epoch({unit})", "int64"),
     ("Timestamp", "Timestamp"): ("timestamp(ms)",),
+    ("string", "Timestamp"): ("parse_time",),
+    ("string", "unix"): ("parse_time", "epoch({unit})", "int64"),
+    ("Timestamp", "string"): ("timestamp(ms)", "format_time"),
+    ("unix", "string"): ("epoch({unit})", "timestamp(ms)", "format_time"),
 }
-"""By what a field is and what it becomes: its types one after the other."""
+"""By what a field is and what it becomes: its types one after the other, or the step between texts and moments."""
 
 
 # --------------------------------------------------------------------------------------------------- beside the value

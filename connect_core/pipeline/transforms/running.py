@@ -42,6 +42,8 @@ from connect_core.pipeline.transforms.steps import (
     SetFields,
 )
 from connect_core.pipeline.transforms.texts import kind_of
+from connect_core.pipeline.transforms.time_steps import FormatTimes, ParseTimes
+from connect_core.pipeline.transforms.timing import format_times, parse_times
 from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows, Work
 from connect_core.rows.schema import arrow_field, arrow_type
 from connect_core.rows.types import Type
@@ -190,6 +192,8 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     FilterRows: _filter,
     FilterOut: _filter_out,
     DedupeRows: dedupe,
+    ParseTimes: parse_times,
+    FormatTimes: format_times,
     HoistRows: _hoist,
     ExtractRows: _extract,
     CopyFields: _copy,

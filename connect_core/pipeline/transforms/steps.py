@@ -15,6 +15,7 @@ transforms:
   - copy: {user.name: name}           a field comes to another place, too, with its type
   - explode: items                    a record for each item of this list
   - dedupe: [id]                      of equal ones in a range only the first
+  - parse_time: {at: "dd.MM.yyyy"}    a text of this form becomes a timestamp; format_time is the way back
   - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
@@ -43,6 +44,7 @@ from connect_core.pipeline.transforms.row_step import (
     with_field,
 )
 from connect_core.pipeline.transforms.shape_steps import copy_step, explode_step, extract_step, hoist_step
+from connect_core.pipeline.transforms.time_steps import format_time_step, parse_time_step
 from connect_core.rows.types import Type, type_of
 from connect_core.sdk.templates import Reference, Template
 
@@ -255,5 +257,9 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "copy": copy_step,
     "explode": explode_step,
     "dedupe": dedupe_step,
+    "parse_time": parse_time_step,
+    "format_time": format_time_step,
     "record": record_step,
 }
+STEPS = tuple(_STEPS)
+"""Their names."""

@@ -174,6 +174,21 @@ JSON_SINK = {**SINK, **JSON, "waybill.fields": FIELDS}
             ],
             ORDER | {"at": 1769867110250000},
         ),
+        (
+            [
+                kafka("TimestampConverter$Value", field="at", target_type="string", format="yyyy-MM-dd HH:mm:ss.SSS"),
+                kafka("ReplaceField$Value", include="at"),
+            ],
+            {"at": "2026-01-31 13:45:10.250"},
+        ),
+        (
+            [
+                kafka("TimestampConverter$Value", field="at", target_type="string", format="yyyy-MM-dd'T'HH:mm"),
+                kafka("TimestampConverter$Value", field="at", target_type="unix", format="yyyy-MM-dd'T'HH:mm"),
+                kafka("ReplaceField$Value", include="at"),
+            ],
+            {"at": 1769867100000},
+        ),
         ([kafka("SetSchemaMetadata$Value", schema_name="order", schema_version="2")], ORDER),
     ],
 )
@@ -371,8 +386,16 @@ def test_a_key_is_made_none(read: Read) -> None:
             "only words and whole numbers",
         ),
         (
-            {**JSON_SINK, **chain(kafka("TimestampConverter$Value", field="at", target_type="string", format="yyyy"))},
-            "transforms.a.format: line 1: texts are in the form",
+            {**JSON_SINK, **chain(kafka("TimestampConverter$Value", field="at", target_type="string"))},
+            "transforms.a.format: line 1: is missing",
+        ),
+        (
+            {**JSON_SINK, **chain(kafka("TimestampConverter$Value", field="at", target_type="string", format="EEE"))},
+            "EEE is not one of yyyy, MM, dd",
+        ),
+        (
+            {**JSON_SINK, **chain(kafka("TimestampConverter$Value", field="at", target_type="Date"))},
+            "at is int64, which is not made Date exactly",
         ),
         (
             {**JSON_SINK, **chain(kafka("RegexRouter", regex="(?=a)", replacement="b"))},
