@@ -44,6 +44,7 @@ NAVIGATION = {
             "docs/options",
             "docs/rules",
             "docs/transforms",
+            "docs/sql",
             "docs/glossary",
             "docs/figures",
             "docs/faults",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib.metadata import version
 
 from connect_core.sdk.values import Json
 
 _CODE, _RULES_CODE, _PARSE_CODE, _ROWS_CODE = "bytes-through/1", "rules/1", "parse/1", "rows/1"
+_SQL_CODE = "sql/1"
 """Raised by whoever changes what a pipeline makes of a record."""
 
 
@@ -23,4 +25,6 @@ def pipeline_digest(document: Json) -> str:
     code = _CODE if document.get("rules") is None else f"{_CODE} {_RULES_CODE}"
     code = code if document.get("parse") is None else f"{code} {_PARSE_CODE}"
     code = f"{code} {_ROWS_CODE}" if has_rows(document) else code
+    if any("sql" in one for one in document.get("transforms", ())):
+        code = f"{code} {_SQL_CODE} duckdb/{version('duckdb')}"
     return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""Types of fields -> Arrow types. Pure.
+"""Types of fields -> Arrow types, and back. Pure.
 
 A field's metadata say what the Arrow type does not: `epoch` moments are whole numbers in JSON, not texts.
 """
@@ -30,6 +30,7 @@ _PLAIN: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "date": pa.date32(),
 }
+_BY_ARROW: Mapping[pa.DataType, Type] = {kind: Type(name) for name, kind in _PLAIN.items()}
 
 
 def arrow_type(one: Type) -> pa.DataType:
@@ -51,3 +52,24 @@ def arrow_type(one: Type) -> pa.DataType:
 
 def arrow_field(name: str, one: Type) -> pa.Field:
     return pa.field(name, arrow_type(one), metadata={FORM: b"epoch"} if one.kind == "epoch" else None)
+
+
+def shape_of(schema: pa.Schema) -> Type:
+    """The rows of which this is the schema: of types that `arrow_type` gives."""
+    return Type("struct", fields=tuple((field.name, _type_of(field)) for field in schema))
+
+
+def _type_of(field: pa.Field) -> Type:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return Type("struct", fields=tuple((inner.name, _type_of(inner)) for inner in kind))
+    if pa.types.is_list(kind):
+        return Type("list", item=_type_of(kind.value_field))
+    if pa.types.is_decimal(kind):
+        return Type("decimal", precision=kind.precision, scale=kind.scale)
+    if pa.types.is_time(kind):
+        return Type("time", unit=kind.unit)
+    if pa.types.is_timestamp(kind):
+        epoch = (field.metadata or {}).get(FORM)
+        return Type("epoch" if epoch else "timestamp" if kind.tz else "datetime", unit=kind.unit)
+    return _BY_ARROW[kind]

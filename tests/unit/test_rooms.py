@@ -55,6 +55,7 @@ OWNERS = {
     "airflow": {"airflow"},
     "httpx": {"orchestration"},
     "lark": {"pipeline"},
+    "duckdb": {"pipeline"},
     "paho": {"demo", "pipeline", "systems"},  # in the pipeline only its trie of topic filters, which knows no broker
     "orjson": {"pipeline"},
 }

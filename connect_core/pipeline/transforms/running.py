@@ -31,6 +31,8 @@ from connect_core.pipeline.transforms.recording import set_record
 from connect_core.pipeline.transforms.row_fields import RowFields
 from connect_core.pipeline.transforms.row_step import Constant, RowStep, constant_type
 from connect_core.pipeline.transforms.shape_steps import CopyFields, ExplodeRows, ExtractRows, HoistRows
+from connect_core.pipeline.transforms.sql_running import run_sql
+from connect_core.pipeline.transforms.sql_step import SqlRows
 from connect_core.pipeline.transforms.steps import (
     CastFields,
     DropFields,
@@ -199,4 +201,5 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     CopyFields: _copy,
     ExplodeRows: explode,
     SetRecord: set_record,
+    SqlRows: run_sql,
 }

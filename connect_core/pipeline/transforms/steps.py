@@ -16,6 +16,7 @@ transforms:
   - explode: items                    a record for each item of this list
   - dedupe: [id]                      of equal ones in a range only the first
   - parse_time: {at: "dd.MM.yyyy"}    a text of this form becomes a timestamp; format_time is the way back
+  - sql: SELECT *, price * 100 AS cents FROM records WHERE price > 0
   - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
@@ -44,6 +45,7 @@ from connect_core.pipeline.transforms.row_step import (
     with_field,
 )
 from connect_core.pipeline.transforms.shape_steps import copy_step, explode_step, extract_step, hoist_step
+from connect_core.pipeline.transforms.sql_step import sql_step
 from connect_core.pipeline.transforms.time_steps import format_time_step, parse_time_step
 from connect_core.rows.types import Type, type_of
 from connect_core.sdk.templates import Reference, Template
@@ -260,6 +262,7 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "parse_time": parse_time_step,
     "format_time": format_time_step,
     "record": record_step,
+    "sql": sql_step,
 }
 STEPS = tuple(_STEPS)
 """Their names."""

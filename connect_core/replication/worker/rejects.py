@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connect_core.errors import Failure
+from connect_core.errors import Failure, WaybillError
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.sdk.sink import Sink
@@ -46,7 +46,7 @@ def invalid_rows_of(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
 
 def _is_of_one_row(error: Exception, records: pa.RecordBatch) -> bool:
     """False where the batch has to be halved. Raises the error when it is not that of a record."""
-    if isinstance(error, MemoryError) or not len(records):
+    if isinstance(error, MemoryError | WaybillError) or not len(records):
         raise error
     return len(records) == 1
 

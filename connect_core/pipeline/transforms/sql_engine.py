@@ -1,0 +1,92 @@
+"""DuckDB in memory, locked: no files, no network, no extensions, no variables of Python, one thread, moments in UTC.
+
+It is loaded with the first statement of a document. One database serves a process, and each question has a connection
+of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Timer
+from typing import Any
+
+import pyarrow as pa
+
+from connect_core.errors import Retriable
+
+MEMORY = "512MB"
+LIMIT_S = 30.0
+"""What a statement may take for one batch."""
+
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "threads": "1",
+    "memory_limit": MEMORY,
+    "temp_directory": "",
+}
+
+
+def asked(question: str, about: str) -> str:
+    """The one text that answers a question of ours about a text."""
+    with _connection() as connection:
+        [(answer,)] = connection.execute(question, [about]).fetchall()
+        return str(answer)
+
+
+def types(statement: str, rows: pa.RecordBatch) -> list[Any]:
+    """Of its columns, as DuckDB has them. Raises ValueError for what does not fit together."""
+    import duckdb
+
+    with _connection() as connection:
+        connection.register("records", rows)
+        try:
+            return list(connection.sql(statement).types)
+        except duckdb.Error as error:
+            raise ValueError(str(error).split("\n", 1)[0].split(": ", 1)[-1]) from None
+
+
+def answered(statement: str, rows: pa.RecordBatch) -> pa.Table:
+    """Raises Retriable where it takes too long."""
+    import duckdb
+
+    with _connection() as connection:
+        connection.register("records", rows)
+        stopper = Timer(LIMIT_S, connection.interrupt)
+        stopper.start()
+        try:
+            return connection.sql(statement).to_arrow_table()
+        except duckdb.InterruptException:
+            raise Retriable(
+                f"The statement of a sql step took more than {LIMIT_S:g} s for {len(rows)} records",
+                next_step="Nothing of them was delivered. Make the statement simpler, or the source's batches smaller",
+            ) from None
+        finally:
+            stopper.cancel()
+            stopper.join()
+
+
+@contextmanager
+def _connection() -> Iterator[Any]:
+    connection = _database(os.getpid()).cursor()
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@cache
+def _database(process: int) -> Any:
+    """Of this process: a forked one has another."""
+    import duckdb
+
+    database = duckdb.connect(":memory:", config=_LOCKED)
+    database.execute("SET GLOBAL TimeZone = 'UTC'")
+    database.execute("SET lock_configuration = true")
+    return database

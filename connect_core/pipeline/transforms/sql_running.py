@@ -1,0 +1,73 @@
+"""Rows through a statement of a `sql` step. Pure but for DuckDB.
+
+DuckDB is asked for one row of each row, with its number, and leaves none out: what a condition leaves out is marked
+here, as other filters do. So whatever it does, a row that is made belongs to the record that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect_core.errors import Fatal
+from connect_core.pipeline.fields import Flags
+from connect_core.pipeline.transforms.columns import Column, child, column_at
+from connect_core.pipeline.transforms.row_fields import RowFields
+from connect_core.pipeline.transforms.sql_engine import answered
+from connect_core.pipeline.transforms.sql_planning import ROW, Plan, plan
+from connect_core.pipeline.transforms.sql_step import SqlRows
+from connect_core.pipeline.transforms.working import Work
+from connect_core.rows.schema import arrow_field, shape_of
+from connect_core.sdk.templates import Reference
+
+_FAILED = "for this record: a cast, a number out of its range, or a function fails"
+
+
+def run_sql(step: SqlRows, work: Work) -> None:
+    wanted = plan(step.text, shape_of(work.rows.schema))
+    if wanted.condition:
+        [(holds, failed)] = _asked(wanted.condition, wanted, work.fields)
+        work.reject(failed, f"sql: WHERE is neither true nor false {_FAILED}")
+        work.alive &= pc.fill_null(holds, False).to_numpy(zero_copy_only=False)
+        work.compact(half=False)
+    computed = list(_asked(wanted.computed, wanted, work.fields)) if wanted.computed else []
+    columns: list[Column] = []
+    for (name, kind), one in zip(wanted.rows.fields, wanted.outputs, strict=True):
+        if isinstance(one, int):
+            values, failed = computed[one]
+            work.reject(failed, f"sql: {name} has no value {_FAILED}")
+            columns.append((arrow_field(name, kind), values.cast(arrow_field(name, kind).type)))
+        else:
+            field, column = column_at(work.rows, one)
+            columns.append((field.with_name(name), column))
+    schema = pa.schema([field for field, _ in columns])
+    work.rows = pa.RecordBatch.from_arrays([column for _, column in columns], schema=schema)
+
+
+def _asked(statement: str, wanted: Plan, fields: RowFields) -> Iterator[tuple[pa.Array, Flags]]:
+    """Of each expression the values, and which of them failed."""
+    numbers = np.arange(len(fields))
+    columns = {
+        ROW: pa.array(numbers),
+        **{column: fields.rows.column(name) for column, name in wanted.fields.items()},
+        **{column: _texts(fields, one) for column, one in wanted.references.items()},
+    }
+    found = answered(statement, pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
+    row, *structs = found.columns
+    if not np.array_equal(row.to_numpy(), numbers):
+        raise Fatal(
+            "A statement of a sql step gave other rows than it was given",
+            next_step="Nothing of them was delivered. Report this, with the statement",
+        )
+    for struct in structs:
+        whole = struct.combine_chunks()
+        yield child(whole, 0), whole.is_null().to_numpy(zero_copy_only=False)
+
+
+def _texts(fields: RowFields, wanted: Reference) -> pa.Array:
+    """Null for what a record does not have."""
+    found = fields.column(wanted)
+    return pc.if_else(pa.array(found.missing), pa.scalar(None, pa.string()), found.written)
