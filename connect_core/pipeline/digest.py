@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.metadata import version
 
+from connect_core.pipeline.transforms.sql_words import DUCKDB
 from connect_core.sdk.values import Json
 
 _CODE, _RULES_CODE, _PARSE_CODE, _ROWS_CODE = "bytes-through/1", "rules/1", "parse/1", "rows/1"
@@ -26,5 +26,5 @@ def pipeline_digest(document: Json) -> str:
     code = code if document.get("parse") is None else f"{code} {_PARSE_CODE}"
     code = f"{code} {_ROWS_CODE}" if has_rows(document) else code
     if any("sql" in one for one in document.get("transforms", ())):
-        code = f"{code} {_SQL_CODE} duckdb/{version('duckdb')}"
+        code = f"{code} {_SQL_CODE} duckdb/{DUCKDB}"
     return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()

@@ -7,6 +7,7 @@ of its own.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from connect_core.errors import Retriable
+from connect_core.errors import Retriable, VersionMismatch
+from connect_core.pipeline.transforms.sql_words import DUCKDB
 
 MEMORY = "512MB"
 LIMIT_S = 5.0
@@ -97,6 +99,12 @@ def _database(process: int) -> Any:
     """Of this process: a forked one has another."""
     import duckdb
 
+    if duckdb.__version__ != DUCKDB:
+        raise VersionMismatch(
+            f"DuckDB {duckdb.__version__} is installed, and statements of sql steps need {DUCKDB}",
+            where=sys.executable,
+            next_step=f"Install it there: pip install duckdb=={DUCKDB}",
+        )
     database = duckdb.connect(":memory:", config=_LOCKED)
     database.execute("SET GLOBAL TimeZone = 'UTC'")
     database.execute("SET lock_configuration = true")

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+DUCKDB = "2.0.1"
+"""The only version that works out statements: another one may give other values."""
+
 _OPERATORS = "+ - * / // % & | ~ << >> xor || ~~ !~~ ~~* !~~* ~~~ -> ->>"
 _NUMBERS = """
 abs ceil ceiling floor round round_even roundbankers trunc sign sqrt mod gcd lcm greatest least isnan isinf isfinite

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_core.errors import Fatal, Retriable
+from connect_core.errors import Fatal, Retriable, VersionMismatch
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.pipeline.shaping import Pipeline
 from connect_core.pipeline.transforms import sql_engine, sql_running, sql_words
@@ -216,9 +219,17 @@ def test_another_duckdb_is_another_pipeline(monkeypatch: pytest.MonkeyPatch) -> 
 
     pipelines = [{"transforms": [{"sql": "FROM records"}]}, {"transforms": [{"drop": ["a"]}]}]
     before = [pipeline_digest(one) for one in pipelines]
-    monkeypatch.setattr(digest, "version", lambda name: "0.0.0")
+    monkeypatch.setattr(digest, "DUCKDB", "0.0.0")
     after = [pipeline_digest(one) for one in pipelines]
     assert (before[0] != after[0], before[1] == after[1]) == (True, True)
+
+
+def test_a_duckdb_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert f"duckdb=={sql_words.DUCKDB}" in wanted
+    monkeypatch.setattr(duckdb, "__version__", "2.9.9")
+    with pytest.raises(VersionMismatch, match=r"DuckDB 2\.9\.9 is installed.*pip install duckdb=="):
+        sql_engine._database(-1)
 
 
 def test_every_function_is_one_of_a_row_and_always_the_same() -> None:
