@@ -39,7 +39,13 @@ NAVIGATION = {
             "docs/native-client",
             "docs/spark-data-source",
         ],
-        "Extend": ["docs/write-a-sink", "docs/write-a-source", "docs/architecture", "CONTRIBUTING"],
+        "Extend": [
+            "docs/write-a-sink",
+            "docs/write-a-source",
+            "docs/write-a-transform",
+            "docs/architecture",
+            "CONTRIBUTING",
+        ],
         "Reference": [
             "docs/options",
             "docs/rules",

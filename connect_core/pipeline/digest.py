@@ -7,6 +7,7 @@ import json
 
 from connect_core.pipeline.transforms.sql_words import DUCKDB
 from connect_core.sdk.values import Json
+from connect_core.version import function_versions
 
 _CODE, _RULES_CODE, _PARSE_CODE, _ROWS_CODE = "bytes-through/1", "rules/1", "parse/1", "rows/1"
 _SQL_CODE = "sql/1"
@@ -25,6 +26,10 @@ def pipeline_digest(document: Json) -> str:
     code = _CODE if document.get("rules") is None else f"{_CODE} {_RULES_CODE}"
     code = code if document.get("parse") is None else f"{code} {_PARSE_CODE}"
     code = f"{code} {_ROWS_CODE}" if has_rows(document) else code
-    if any("sql" in one for one in document.get("transforms", ())):
+    steps = document.get("transforms", ())
+    if any("sql" in one for one in steps):
         code = f"{code} {_SQL_CODE} duckdb/{DUCKDB}"
+    if functions := [one["python"] for one in steps if "python" in one]:
+        known = function_versions()
+        code = " ".join([code, *(f"{name}/{known.get(name)}" for name in functions)])
     return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()

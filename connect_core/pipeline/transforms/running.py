@@ -26,6 +26,8 @@ from connect_core.pipeline.transforms.exploding import explode
 from connect_core.pipeline.transforms.mask_steps import MaskFields
 from connect_core.pipeline.transforms.masking import mask
 from connect_core.pipeline.transforms.paths import Path, written
+from connect_core.pipeline.transforms.python_running import run_python
+from connect_core.pipeline.transforms.python_step import PythonRows
 from connect_core.pipeline.transforms.record_steps import SetRecord
 from connect_core.pipeline.transforms.recording import set_record
 from connect_core.pipeline.transforms.row_fields import RowFields
@@ -202,4 +204,5 @@ _RUN: Mapping[type[RowStep], Callable[[Any, Work], None]] = {
     ExplodeRows: explode,
     SetRecord: set_record,
     SqlRows: run_sql,
+    PythonRows: run_python,
 }

@@ -17,6 +17,7 @@ transforms:
   - dedupe: [id]                      of equal ones in a range only the first
   - parse_time: {at: "dd.MM.yyyy"}    a text of this form becomes a timestamp; format_time is the way back
   - sql: SELECT *, price * 100 AS cents FROM records WHERE price > 0
+  - python: iban                      a function of an installed package
   - record: {key: "{$.id}", headers: {site: "{$.site}", trace: null}}
 """
 
@@ -33,6 +34,7 @@ from connect_core.pipeline.transforms.dedupe_steps import dedupe_step
 from connect_core.pipeline.transforms.mask_steps import mask_step
 from connect_core.pipeline.transforms.named import check_names, texts_of
 from connect_core.pipeline.transforms.paths import Field, Path, checked, found, path_of, written
+from connect_core.pipeline.transforms.python_step import python_step
 from connect_core.pipeline.transforms.record_steps import record_step
 from connect_core.pipeline.transforms.row_step import (
     TEXT,
@@ -263,6 +265,7 @@ _STEPS: Mapping[str, Callable[[object], RowStep]] = {
     "format_time": format_time_step,
     "record": record_step,
     "sql": sql_step,
+    "python": python_step,
 }
 STEPS = tuple(_STEPS)
 """Their names."""

@@ -30,7 +30,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which pip has put them."""
     folder = tmp_path_factory.mktemp("installed")
     packages = [str(path.parent) for path in EXAMPLES.glob("*/pyproject.toml")]
-    assert len(packages) == 3
+    assert len(packages) == 4
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, *packages], check=True, cwd=folder)
     return folder
@@ -174,6 +174,48 @@ def test_pages_of_events_are_read_once_also_when_a_run_is_killed(site: Site) -> 
     assert [json.loads(row)["id"] for row in rows(table, "events")] == list(range(2_000))
 
 
+def test_numbers_of_accounts_are_checked_also_when_a_worker_is_killed(site: Site) -> None:
+    right, wrong = "DE89 3704 0044 0532 0130 00", "DE88370400440532013000"
+    sent = [{"id": n, "iban": (None if n % 3 else right) if n != 1_700 else wrong} for n in range(12_000)]
+    (site.folder / "in.log").write_text("".join(f"{json.dumps(one)}\n" for one in sent))
+    document = {
+        "version": 1,
+        "name": "copy",
+        "source": {"file": {"path": "in.log"}},
+        "sink": {"file": {"path": "out.jsonl"}},
+        "errors": {"tolerance": "all"},
+        "parse": {"format": "json", "fields": {"id": "int64", "iban": "text"}},
+        "transforms": [{"python": "iban"}],
+    }
+    (site.folder / "copy.yaml").write_text(json.dumps(document))
+    code, told = waybill(site, "try", "copy.yaml", "--steps")
+    assert (code, "python: " in told) == (0, True), told
+    assert waybill(site, "apply", "copy.yaml")[0] == 0
+    site.fault("batch-written", "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    arrived = [json.loads(line) for line in (site.folder / "out.jsonl").read_text().splitlines()]
+    whole = [{**one, "iban": one["iban"] and right.replace(" ", "")} for one in sent if one["iban"] != wrong]
+    assert arrived == whole
+    assert sum(one["rejected"] for one in receipts(site)) == 1
+    assert "python: iban rejects it" in waybill(site, "dead-letters", "list", "copy", "--json")[1]
+
+
+def test_a_function_that_is_not_installed_is_a_fault_of_the_document(site: Site) -> None:
+    document = {
+        "version": 1,
+        "name": "copy",
+        "source": {"file": {"path": "in.log"}},
+        "sink": {"file": {"path": "out.jsonl"}},
+        "parse": {"format": "json", "fields": {"id": "int64"}},
+    }
+    for name, words in [("ibam", "did you mean iban?"), ("iban", "needs a field iban of type text")]:
+        (site.folder / "copy.yaml").write_text(json.dumps({**document, "transforms": [{"python": name}]}))
+        code, told = waybill(site, "check", "copy.yaml")
+        assert (code, words in told) == (2, True), told
+
+
 def of_the_page(site: Site, name: str) -> None:
     """Makes a system of "Write a sink" known, as though pip had installed it."""
     folder = site.folder / "installed"
@@ -218,7 +260,7 @@ def test_a_folder_with_commits_has_every_line_once_whatever_was_killed(site: Sit
     assert sum(one["possible_duplicates"] + one["duplicates"] for one in seen) == 0
 
 
-@pytest.mark.parametrize(("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80)])
+@pytest.mark.parametrize(("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80), ("iban", 40)])
 def test_an_example_is_short(name: str, most: int) -> None:
     lines = (EXAMPLES / name / f"waybill_{name}.py").read_text().splitlines()
     assert sum(1 for line in lines if line.strip()) <= most
