@@ -24,6 +24,7 @@ LIMIT_S = 5.0
 """What a statement may take for one batch. A lane that works much longer on one is killed by its deadline."""
 PART = 64 << 10
 """Bytes of rows that are worked out at once."""
+TOO_DEEP = "cannot be read: expressions are too deep in each other (use several steps), or something is no text"
 AT_ONCE = 2048
 """Rows that DuckDB works out at once by itself."""
 
@@ -34,15 +35,21 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
     "threads": "1",
+    "async_threads": "0",  # a forked process has none of them, and would wait for them at its end
     "memory_limit": MEMORY,
     "temp_directory": "",
 }
 
 
 def asked(question: str, about: str) -> str:
-    """The one text that answers a question of ours about a text."""
+    """The one text that answers a question of ours about a text. Raises ValueError where DuckDB has none."""
+    import duckdb
+
     with _connection() as connection:
-        [(answer,)] = connection.execute(question, [about]).fetchall()
+        try:
+            [(answer,)] = connection.execute(question, [about]).fetchall()
+        except duckdb.Error:
+            raise ValueError(TOO_DEEP) from None
         return str(answer)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_core.pipeline.transforms import sql_words
-from connect_core.pipeline.transforms.sql_engine import asked
+from connect_core.pipeline.transforms.sql_engine import TOO_DEEP, asked
 from connect_core.sdk.templates import Reference, reference
 from connect_core.sdk.values import Json
 
@@ -88,6 +88,13 @@ class Select:
 
 def parsed(text: str) -> Select:
     """Raises ValueError for what cannot be read, and for what is not allowed, whatever the fields are."""
+    try:
+        return _parsed(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def _parsed(text: str) -> Select:
     if len(text) > MAX_TEXT:
         raise ValueError(f"has {len(text)} characters, more than {MAX_TEXT}: use several steps")
     read = json.loads(asked("SELECT json_serialize_sql(?::VARCHAR)", text))
@@ -186,7 +193,7 @@ def _unreadable(text: str, read: Json) -> str:
     if read["error_type"] == "not implemented":
         return f"is no SELECT: write SELECT … FROM {TABLE}"
     if not str(read.get("position", "")).isdigit():
-        return "cannot be read"
+        return f"cannot be read: {read['error_message']}"
     place = int(read["position"])
     before = text.encode()[:place].decode(errors="ignore")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

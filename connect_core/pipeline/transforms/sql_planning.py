@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from connect_core.pipeline.transforms.paths import Path, checked, found, meant, written
-from connect_core.pipeline.transforms.sql_engine import asked, types
+from connect_core.pipeline.transforms.sql_engine import TOO_DEEP, asked, types
 from connect_core.pipeline.transforms.sql_parsing import (
     BESIDE,
     OURS,
@@ -94,7 +94,11 @@ class Plan:
 @lru_cache(maxsize=256)
 def plan(text: str, rows: Type) -> Plan:
     """Raises ValueError where the statement cannot work on rows of this shape."""
-    return _Planning(parsed(text), rows).plan()
+    select = parsed(text)
+    try:
+        return _Planning(select, rows).plan()
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
 
 
 @dataclass

@@ -97,6 +97,17 @@ WITH_ENDLESS = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) 
         ("SELECT id\nFROM records WHERE\n", "cannot be read at line"),
         ("SELECT\n  id id id FROM records", "cannot be read at line 2, character 9"),
         ("SELECT 1 AS a, -- " + "x" * 20_000 + "\n id FROM records", "has 20035 characters"),
+        ("SELECT " + "(" * 3_000 + "1" + ")" * 3_000 + " AS a FROM records", "cannot be read"),
+        (
+            "SELECT " + "upper(" * 800 + "t" + ")" * 800 + " AS a FROM records",
+            "expressions are too deep in each other",
+        ),
+        (
+            "SELECT " + "CASE WHEN id THEN 1 ELSE " * 600 + "1" + " END" * 600 + " AS a FROM records",
+            "too deep in each other",
+        ),
+        ("SELECT NULL::" + "struct(a " * 500 + "int" + ")" * 500 + " AS a FROM records", "too deep in each other"),
+        ("SELECT '\ud800' AS a FROM records", "something is no text"),
         ("SELECT $1 AS a FROM records", "a parameter is not allowed"),
         ("SELECT #1 AS a FROM records", "a column by its number is not allowed"),
         ("SELECT t COLLATE de AS a FROM records", "COLLATE is not allowed"),
@@ -175,6 +186,18 @@ def test_moments_are_in_utc_wherever_it_runs() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"TZ": "Asia/Tokyo"}
     )
     assert told.stdout.strip() == "2026-01-01 00:00:00+00"
+
+
+def test_a_process_that_is_forked_behind_a_statement_works_and_ends() -> None:
+    """Spark's and Airflow's workers are."""
+    script = (
+        "import os, sys; from connect_core.pipeline.transforms.sql_engine import asked;"
+        "before = asked('SELECT ?::VARCHAR', 'a'); child = os.fork();"
+        "print(before + asked('SELECT ?::VARCHAR', 'b'), flush=True);"
+        "sys.exit(os.waitpid(child, 0)[1] if child else 0)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.split() == ["ab", "ab"]
 
 
 def test_duckdb_is_loaded_with_the_first_statement_alone() -> None:
