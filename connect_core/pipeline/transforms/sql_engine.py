@@ -94,11 +94,19 @@ def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 @contextmanager
 def _connection() -> Iterator[Any]:
-    connection = _database(os.getpid()).cursor()
+    """After an error another database is opened: some errors of DuckDB leave one behind that answers nothing more, and
+    then each record would seem to be at fault."""
+    import duckdb
+
     try:
-        yield connection
-    finally:
-        connection.close()
+        connection = _database(os.getpid()).cursor()
+        try:
+            yield connection
+        finally:
+            connection.close()
+    except duckdb.Error:
+        _database.cache_clear()
+        raise
 
 
 @cache

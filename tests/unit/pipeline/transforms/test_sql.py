@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -212,6 +213,32 @@ def test_a_statement_that_takes_too_long_ends_the_run(monkeypatch: pytest.Monkey
     batch = records([b'{"t":"' + b"ax" * 2000 + b'"}'] * 2_000)
     with pytest.raises(Retriable, match=r"more than 0.02 s for 2000 records"):
         shape(Pipeline(document), batch)
+
+
+def pipeline(select: str) -> Pipeline:
+    fields = {"id": "int64"}
+    return Pipeline({"parse": {"format": "json", "fields": fields}, "transforms": [{"sql": select}]})
+
+
+def test_a_batch_that_needs_too_much_memory_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(statement: str, rows: pa.RecordBatch) -> pa.Table:
+        if len(rows) > 2:
+            raise duckdb.OutOfMemoryException("not enough")
+        return sql_engine.answered(statement, rows)
+
+    monkeypatch.setattr(sql_running, "answered", small)
+    batch = records([b'{"id":%d}' % number for number in range(9)])
+    shaped = shape(pipeline("SELECT id * 2 AS two FROM records"), batch)
+    assert [row["value"] for row in shaped.kept.to_pylist()] == [b'{"two":%d}' % (2 * number) for number in range(9)]
+    assert (shaped.rejected, shaped.filtered, shaped.rows) == ((), (), 9)
+
+
+def test_a_database_that_has_failed_is_not_asked_again() -> None:
+    """The batch is halved after an error: no record of it is taken to be at fault."""
+    batch = records([b'{"id":%d}' % number for number in range(4)])
+    shape(pipeline("SELECT id + 1 AS more FROM records"), batch)
+    sql_engine._database(os.getpid()).close()
+    assert len(shape(pipeline("SELECT id + 1 AS more FROM records"), batch).kept) == 4
 
 
 def test_another_duckdb_is_another_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
