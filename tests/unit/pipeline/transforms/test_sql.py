@@ -36,8 +36,10 @@ ROWS: list[dict[str, Any]] = [
     {"id": None, "t": None, "since": None, "s": {"x": None, "Deep": None}, "l": None},
 ]
 SPLIT = """
-SELECT id, upper(t) AS big, CAST(t AS INTEGER) + id AS total, record.topic AS place, [x * id FOR x IN l] AS many
-FROM records WHERE id > 0 AND t <> 'left out'
+SELECT id, upper(t) AS big, CAST(t AS INTEGER) + id AS total, record.topic AS place, [x * id FOR x IN l] AS many,
+       CASE WHEN id <> 2 THEN 10 // (id - 2) END AS part, CAST(t AS INTEGER) * 2 AS twice,
+       id * 4 AS four, id * 4 + 1 AS five
+FROM records WHERE id > 0 AND t <> 'left out' AND 6 // (id - 1) < 100
 """
 
 
@@ -153,6 +155,22 @@ def test_a_record_that_fails_is_unfit_alone_and_says_no_value() -> None:
 def test_what_where_leaves_out_is_not_worked_out() -> None:
     done = made("SELECT CAST(t AS INTEGER) AS n FROM records WHERE t <> 'x'")
     assert (values(done), done.unfit) == ([{"n": 5}], [])
+
+
+def test_a_branch_of_case_is_worked_out_where_it_is_chosen_and_both_sides_of_and_always() -> None:
+    """Whatever else of the batch there is: a filter of DuckDB itself learns which side to ask first."""
+    rows = [{"a": 0}, {"a": 2}, {"a": None}]
+    done = made("SELECT CASE WHEN a <> 0 THEN 8 // a ELSE -1 END AS b FROM records", {"a": "int64"}, rows)
+    assert (values(done), done.unfit) == ([{"b": 4 if row["a"] else -1} for row in rows], [])
+    done = made("SELECT a FROM records WHERE a <> 0 AND 8 // a > 1", {"a": "int64"}, rows)
+    assert (values(done), [place for place, _ in done.unfit]) == ([{"a": 2}], [0])
+
+
+def test_an_expression_that_stands_in_several_columns_fails_in_its_record_alone() -> None:
+    """Also where DuckDB works out once what they have in common."""
+    done = made("SELECT CAST(t AS INTEGER) + 1 AS a, CAST(t AS INTEGER) * 2 AS b, CAST(t AS INTEGER) AS c FROM records")
+    assert values(done) == [{"a": 6, "b": 10, "c": 5}, {"a": None, "b": None, "c": None}]
+    assert [place for place, _ in done.unfit] == [1]
 
 
 def test_numbers_do_not_wrap_around() -> None:
