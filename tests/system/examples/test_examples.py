@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -50,10 +51,9 @@ def waybill(site: Site, *words: str) -> tuple[int, str]:
     return process.returncode, out + err
 
 
-def apply(site: Site, source: dict[str, object], sink: dict[str, object]) -> None:
-    (site.folder / "copy.yaml").write_text(
-        json.dumps({"version": 1, "name": "copy", "source": source, "sink": sink, "errors": {"tolerance": "all"}})
-    )
+def apply(site: Site, source: dict[str, object], sink: dict[str, object], **others: object) -> None:
+    document = {"version": 1, "name": "copy", "source": source, "sink": sink, "errors": {"tolerance": "all"}}
+    (site.folder / "copy.yaml").write_text(json.dumps(document | others))
     code, told = waybill(site, "apply", "copy.yaml")
     assert code == 0, told
 
@@ -178,19 +178,15 @@ def test_numbers_of_accounts_are_checked_also_when_a_worker_is_killed(site: Site
     right, wrong = "DE89 3704 0044 0532 0130 00", "DE88370400440532013000"
     sent = [{"id": n, "iban": (None if n % 3 else right) if n != 1_700 else wrong} for n in range(12_000)]
     (site.folder / "in.log").write_text("".join(f"{json.dumps(one)}\n" for one in sent))
-    document = {
-        "version": 1,
-        "name": "copy",
-        "source": {"file": {"path": "in.log"}},
-        "sink": {"file": {"path": "out.jsonl"}},
-        "errors": {"tolerance": "all"},
-        "parse": {"format": "json", "fields": {"id": "int64", "iban": "text"}},
-        "transforms": [{"python": "iban"}],
-    }
-    (site.folder / "copy.yaml").write_text(json.dumps(document))
+    apply(
+        site,
+        {"file": {"path": "in.log"}},
+        {"file": {"path": "out.jsonl"}},
+        parse={"format": "json", "fields": {"id": "int64", "iban": "text"}},
+        transforms=[{"python": "iban"}],
+    )
     code, told = waybill(site, "try", "copy.yaml", "--steps")
     assert (code, "python: " in told) == (0, True), told
-    assert waybill(site, "apply", "copy.yaml")[0] == 0
     site.fault("batch-written", "kill")
     assert waybill(site, "run", "copy")[0] != 0
     code, told = waybill(site, "run", "copy")
@@ -200,6 +196,30 @@ def test_numbers_of_accounts_are_checked_also_when_a_worker_is_killed(site: Site
     assert arrived == whole
     assert sum(one["rejected"] for one in receipts(site)) == 1
     assert "python: iban rejects it" in waybill(site, "dead-letters", "list", "copy", "--json")[1]
+
+
+def test_an_open_range_is_not_finished_with_another_version_of_a_function(site: Site, installed: Path) -> None:
+    own = shutil.copytree(installed, site.folder / "own")
+    site.settings["PYTHONPATH"] = str(own)
+    (site.folder / "in.log").write_text("".join(f'{{"id": {n}, "iban": null}}\n' for n in range(12_000)))
+    apply(
+        site,
+        {"file": {"path": "in.log"}},
+        {"file": {"path": "out.jsonl"}},
+        parse={"format": "json", "fields": {"id": "int64", "iban": "text"}},
+        transforms=[{"python": "iban"}],
+    )
+    site.fault("batch-written", "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    metadata = own / "waybill_iban-1.0.dist-info" / "METADATA"
+    text = metadata.read_text()
+    metadata.write_text(text.replace("Version: 1.0", "Version: 1.1"))
+    code, told = waybill(site, "run", "copy")
+    assert code == 5, told
+    metadata.write_text(text)
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    assert len((site.folder / "out.jsonl").read_text().splitlines()) == 12_000
 
 
 def test_a_function_that_is_not_installed_is_a_fault_of_the_document(site: Site) -> None:
