@@ -160,8 +160,7 @@ def walked(node: Json, resolve: Resolve, ours: frozenset[str] = frozenset()) -> 
     if kind == "OPERATOR" and node["type"] not in _OPERATORS:
         raise ValueError(f"{node['type']} is not allowed: {ROW_WISE}")
     if kind == "LAMBDA":
-        ours |= _parameters(node)
-        return {**node, "expr": walked(node["expr"], resolve, ours)}
+        return _lambda(node, resolve, ours)
     if kind == "CASE":
         checks = [{name: walked(one[name], resolve, ours) for name in one} for one in node["case_checks"]]
         return {**node, "alias": "", "case_checks": checks, "else_expr": walked(node["else_expr"], resolve, ours)}
@@ -172,6 +171,14 @@ def walked(node: Json, resolve: Resolve, ours: frozenset[str] = frozenset()) -> 
     if "children" in node:
         inner["children"] = [walked(one, resolve, ours) for one in node["children"]]
     return {**node, "alias": "", **inner}
+
+
+def _lambda(node: Json, resolve: Resolve, ours: frozenset[str]) -> Json:
+    """Without the word lambda it is `note->'$.a'`: a part of JSON in a text."""
+    if node["syntax_type"] == "LAMBDA_KEYWORD":
+        return {**node, "alias": "", "expr": walked(node["expr"], resolve, ours | _parameters(node))}
+    sides = {name: walked(node[name], resolve, ours) for name in ("lhs", "expr")}
+    return {**node, "alias": "", **sides}
 
 
 def _argument(given: Json, resolve: Resolve, ours: frozenset[str]) -> Json:
