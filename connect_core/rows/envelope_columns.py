@@ -1,6 +1,7 @@
-"""What the payloads of envelopes hold -> the columns that a document declares. Pure.
+"""What payloads with a schema hold -> the columns that a document declares. Pure.
 
-Decimals, dates and times are numbers in an envelope. What the declared type cannot hold exactly is named by its row.
+Decimals, dates and times are numbers in an envelope, and in Avro. What the declared type cannot hold exactly is
+named by its row.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from connect_core.rows.schema import arrow_field, arrow_type
 
 Bad = NDArray[np.bool_]
 
-_DAY_MS = 86_400_000
-_PER_MS = {"s": 0, "ms": 1, "us": 10**3, "ns": 10**6}
+_DAY_S = 86_400
+_PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MISSING = "missing, though the schema says that it is not optional"
 UNSAID = "given, though the schema does not have it"
 
@@ -118,8 +119,8 @@ def _dates(column: pa.Array, part: EnvelopePart) -> tuple[pa.Array, Bad]:
 
 def _times(column: pa.Array, part: EnvelopePart) -> tuple[pa.Array, Bad]:
     number, there = _numbers(column)
-    units, bad = _in_units(number, part.declared.unit)
-    bad |= (number < 0) | (number >= _DAY_MS)
+    units, bad = _in_units(number, part)
+    bad |= (number < 0) | (number >= _DAY_S * _PER_S[part.unit])
     kind = arrow_type(part.declared)
     whole = pa.array(units, pa.int64(), mask=bad | ~there)
     return whole.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind), bad & there
@@ -127,17 +128,19 @@ def _times(column: pa.Array, part: EnvelopePart) -> tuple[pa.Array, Bad]:
 
 def _moments(column: pa.Array, part: EnvelopePart) -> tuple[pa.Array, Bad]:
     number, there = _numbers(column)
-    units, bad = _in_units(number, part.declared.unit)
+    units, bad = _in_units(number, part)
     return pa.array(units, pa.int64(), mask=bad | ~there).cast(arrow_type(part.declared)), bad & there
 
 
-def _in_units(ms: NDArray[np.int64], unit: str) -> tuple[NDArray[np.int64], Bad]:
-    """Of milliseconds; which of them the unit, or 64 bits, do not hold."""
-    if factor := _PER_MS[unit]:
+def _in_units(number: NDArray[np.int64], part: EnvelopePart) -> tuple[NDArray[np.int64], Bad]:
+    """Of the declared unit; which of them that unit, or 64 bits, do not hold."""
+    have, want = _PER_S[part.unit], _PER_S[part.declared.unit]
+    if want >= have:
+        factor = want // have
         most = ((1 << 63) - 1) // factor
-        bad = (ms > most) | (ms < -most)
-        return np.where(bad, 0, ms) * factor, bad
-    return ms // 1000, ms % 1000 != 0
+        bad = (number > most) | (number < (-most if factor > 1 else -most - 1))
+        return np.where(bad, 0, number) * factor, bad
+    return number // (have // want), number % (have // want) != 0
 
 
 _CONVERSIONS: dict[str, Callable[[pa.Array, EnvelopePart], tuple[pa.Array, Bad]]] = {

@@ -37,12 +37,14 @@ class Misfit(ValueError):
 
 @dataclass(frozen=True)
 class EnvelopePart:
-    """A value, as JSON has it in the payload (`wire`) and as the document declares it. `scale` is that of a decimal."""
+    """A value, as the payload has it (`wire`) and as the document declares it. `scale` is that of a decimal, `unit`
+    that of a time or moment."""
 
     wire: Type
     declared: Type
     logical: str = ""
     scale: int = 0
+    unit: str = "ms"
     required: bool = False
     absent: bool = False
     """Declared, and not in the schema."""
@@ -129,9 +131,9 @@ def _logical(schema: Mapping[str, Any], logical: str, one: Type, required: bool)
     if logical == "Decimal":
         scale = _scale(schema)
         fits = scale is not None and 0 <= scale <= one.scale and one.kind in ("decimal", "uint64")
-        return EnvelopePart(Type("bytes"), one, logical, cast("int", scale), required) if fits else None
+        return EnvelopePart(Type("bytes"), one, logical, cast("int", scale), required=required) if fits else None
     takes = {"Date": ("date",), "Time": ("time",), "Timestamp": ("timestamp", "epoch")}[logical]
-    return EnvelopePart(Type(LOGICAL[logical]), one, logical, 0, required) if one.kind in takes else None
+    return EnvelopePart(Type(LOGICAL[logical]), one, logical, required=required) if one.kind in takes else None
 
 
 def logical_name(name: object) -> str:

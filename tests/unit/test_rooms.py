@@ -58,6 +58,7 @@ OWNERS = {
     "duckdb": {"pipeline"},
     "paho": {"demo", "pipeline", "systems"},  # in the pipeline only its trie of topic filters, which knows no broker
     "orjson": {"pipeline"},
+    "fastavro": {"rows"},
 }
 
 

@@ -1,0 +1,206 @@
+"""Values of Avro -> rows. Pure, but for whoever knows the schemas of a registry (`Schemas`).
+
+A value is decoded as its schema says, without logical types: numbers stay numbers, whatever calendars and decimals of
+Python could hold. Then they become the declared columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from connect_core.rows.avro_frames import Framed, split_frame
+from connect_core.rows.avro_parts import Framing, reading_part
+from connect_core.rows.avro_schemas import AvroNode, schema_node, wire_schema
+from connect_core.rows.avro_strict import NotAvro, check_strictly
+from connect_core.rows.envelope_columns import EnvelopeColumns
+from connect_core.rows.envelope_schemas import EnvelopePart, Misfit
+from connect_core.rows.json_columns import failing
+from connect_core.rows.json_faults import expected, inner
+from connect_core.rows.json_reading import Read
+from connect_core.rows.schema import arrow_type
+from connect_core.rows.types import Type
+
+LONGEST = 4 << 20
+"""Bytes of a value: as objects of Python it is many times as big."""
+PART = 1 << 20
+"""Bytes that are decoded at once, but for a value that is longer."""
+SCHEMAS = 1000
+"""So many are remembered."""
+
+Key = bytes | int | None
+Schemas = Callable[[int], object]
+"""The schema that a registry has under a number. Raises Misfit where it has none that can be read; what the registry
+itself fails with is for the run."""
+
+_UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+class _Known(NamedTuple):
+    """How values of one schema are read."""
+
+    part: EnvelopePart
+    node: AvroNode
+    wire: Any
+
+
+class AvroReader:
+    """`known`: the schemas that the document has, by what stands before their values. `unknown` as the reader of JSON
+    has it: of fields in a schema."""
+
+    def __init__(
+        self,
+        rows: Type,
+        framing: Framing,
+        known: dict[Key, object],
+        *,
+        unknown: Literal["reject", "drop"] = "reject",
+        schemas: Schemas | None = None,
+    ) -> None:
+        self._type, self._framing, self._unknown, self._ask = rows, framing, unknown, schemas
+        self._schemas: dict[Key, _Known | str] = {key: self._made(schema) for key, schema in known.items()}
+        self._given = len(self._schemas)
+
+    def read(self, values: pa.Array) -> Read:
+        """`values` are binary. Each is a row or has a reason."""
+        unfit: dict[int, str] = {}
+        by_key: dict[Key, tuple[list[int], list[bytes]]] = {}
+        for row, value in enumerate(values.to_pylist()):
+            framed = split_frame(self._framing, value)
+            if not isinstance(framed, Framed) or len(framed.payload) > LONGEST:
+                unfit[row] = framed if isinstance(framed, str) else f"longer than {LONGEST >> 20} MiB"
+                continue
+            places, payloads = by_key.setdefault(framed.key, ([], []))
+            places.append(row)
+            payloads.append(framed.payload)
+        found: list[tuple[list[int], pa.StructArray]] = []
+        for key, (places, payloads) in by_key.items():
+            known = self._schema(key)
+            if isinstance(known, str):
+                unfit |= dict.fromkeys(places, known)
+                continue
+            for begin, end in _parts(payloads):
+                read = _read(known, payloads[begin:end])
+                unfit |= {places[begin + row]: reason for row, reason in read.unfit}
+                gone = {row for row, _ in read.unfit}
+                found.append(([row for at, row in enumerate(places[begin:end]) if at not in gone], read.rows))
+        rows = pa.concat_arrays([part for _, part in found] or [pa.array([], arrow_type(self._type))])
+        order = np.argsort(np.array([row for places, _ in found for row in places], np.int64))
+        in_order = bool((np.diff(order) == 1).all())
+        return Read(rows if in_order else rows.take(pa.array(order)), sorted(unfit.items()))
+
+    def _schema(self, key: Key) -> _Known | str:
+        """Or why its values are not read."""
+        if (known := self._schemas.get(key)) is not None:
+            return known
+        if not isinstance(key, int):
+            return "written with another schema than that of the document (another fingerprint)"
+        if self._ask is None:
+            return f"written with schema {key}, and the document has none of that number"
+        try:
+            known = self._made(self._ask(key))
+        except Misfit as why:
+            known = str(why)
+        if len(self._schemas) >= self._given + SCHEMAS:
+            self._schemas = dict(list(self._schemas.items())[: self._given])
+        self._schemas[key] = f"schema {key}: {known}" if isinstance(known, str) else known
+        return self._schemas[key]
+
+    def _made(self, schema: object) -> _Known | str:
+        from fastavro import parse_schema
+
+        try:
+            node = schema_node(schema)
+            return _Known(reading_part(node, self._type, self._unknown), node, parse_schema(wire_schema(node)))
+        except Misfit as why:
+            return str(why)
+
+
+def _parts(payloads: list[bytes]) -> list[tuple[int, int]]:
+    ends = np.cumsum([len(one) for one in payloads]) // PART
+    cuts = [0, *(int(cut) + 1 for cut in np.flatnonzero(np.diff(ends))), len(payloads)]
+    return list(pairwise(cuts))
+
+
+def _read(known: _Known, payloads: list[bytes]) -> Read:
+    unfit: dict[int, str] = {}
+    decoded: list[Any] = []
+    places: list[int] = []
+    for row, payload in enumerate(payloads):
+        try:
+            decoded.append(_decoded(known, payload))
+            places.append(row)
+        except NotAvro as why:
+            unfit[row] = f"not Avro of its schema: {why}"
+    decoded, places = _fitting(decoded, places, known.part.wire, unfit)
+    columns = EnvelopeColumns()
+    made = columns.rows(pa.array(decoded, arrow_type(known.part.wire)), known.part)
+    if columns.unfit:
+        unfit |= {places[row]: reason for row, reason in columns.unfit.items()}
+        fits = np.ones(len(made), np.bool_)
+        fits[list(columns.unfit)] = False
+        made = made.filter(pa.array(fits))
+    return Read(made, sorted(unfit.items()))
+
+
+def _decoded(known: _Known, payload: bytes) -> Any:
+    """Raises NotAvro."""
+    from fastavro import schemaless_reader
+
+    try:
+        value = schemaless_reader(BytesIO(payload), known.wire, None)
+    except Exception:  # whatever a decoder makes of arbitrary bytes: the reason is looked for
+        check_strictly(known.node, payload)
+        raise NotAvro("a text in it is not UTF-8") from None
+    if _written(value, known.wire) != payload:
+        check_strictly(known.node, payload)
+    return value
+
+
+def _written(value: Any, wire: Any) -> bytes | None:
+    from fastavro import schemaless_writer
+
+    stream = BytesIO()
+    try:
+        schemaless_writer(stream, wire, value)
+    except Exception:  # a value that its own schema does not take
+        return None
+    return stream.getvalue()
+
+
+def _fitting(decoded: list[Any], places: list[int], wire: Type, unfit: dict[int, str]) -> tuple[list[Any], list[int]]:
+    """Without those that Arrow does not take: whole numbers that their type does not hold."""
+
+    def fails(low: int, high: int) -> bool:
+        try:
+            pa.array(decoded[low:high], arrow_type(wire))
+        except _UNFIT:
+            return True
+        return False
+
+    bad = set(failing(fails, 0, len(decoded)))
+    for at in bad:
+        unfit[places[at]] = _fault(decoded[at], wire, "")
+    stay = [at for at in range(len(decoded)) if at not in bad]
+    return [decoded[at] for at in stay], [places[at] for at in stay]
+
+
+def _fault(value: Any, wire: Type, place: str) -> str:
+    """Of the first value that Arrow does not take."""
+    if wire.kind == "struct":
+        parts = [(inner(place, name), value.get(name), of) for name, of in wire.fields]
+    elif wire.item is not None:
+        parts = [(f"{place}[]", one, wire.item) for one in value]
+    else:
+        return f"{place}: {expected(wire)}"
+    for where, one, of in parts:
+        try:
+            pa.array([one], arrow_type(of))
+        except _UNFIT:
+            return _fault(one, of, where)
+    return f"{place or 'payload'}: {expected(wire)}"
