@@ -51,6 +51,7 @@ NAVIGATION = {
             "docs/rules",
             "docs/transforms",
             "docs/sql",
+            "docs/avro",
             "docs/glossary",
             "docs/figures",
             "docs/faults",

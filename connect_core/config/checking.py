@@ -1,8 +1,8 @@
 """From what was written to a checked document, or to every fault in it at once.
 
 Called by `waybill check` and `apply`, and for a document that comes back from the ledger. Opens no connection and opens
-no file but those of connections; which files match a pattern, and which are one file, it looks up. References stay as
-they are.
+no file but those of connections and schemas; which files match a pattern, and which are one file, it looks up.
+References stay as they are.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.row_types import unfit_transforms
 from connect_core.config.ruling import advice, unfit_rules
+from connect_core.config.schema_files import Unread, with_schemas
 from connect_core.config.settings import Settings
 from connect_core.config.units import show_count
-from connect_core.config.written import Written, read_paths
+from connect_core.config.written import Place, Written, read_paths
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
@@ -125,9 +126,12 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
             told = (fault_at((fault.path,), fault.message, written) for fault in translated.faults)
             return _Examined(written, {}, faults=tuple(told))
         written = flat.with_lines(translated, written)
-    data: Json = dict(written.data)
-    faults += _document_faults(data, written)
     around = Surroundings(home, settings.files_roots, written.file)
+    try:
+        data = with_schemas(dict(written.data), around.roots)
+    except Unread as why:
+        return _Examined(written, {}, faults=(fault_at(why.place, str(why), written),))
+    faults += _document_faults(data, written)
     ends: list[End] = []
     for role in ROLES:
         if end := _end(role, data, around, written):
@@ -139,11 +143,15 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
         data["examples"] = with_absolute_paths(data["examples"], around.roots)
     if len(ends) == len(ROLES) and not faults:
         faults += _conflicts(data, ends[0], ends[1], written)
-    if ends and (wrong := schedule_conflict(ends[0], data.get("schedule"))):
-        faults.append(fault_at(*wrong, written))
-    if len(ends) == len(ROLES) and (wrong := verification_conflict(ends[1], data.get("verify"))):
-        faults.append(fault_at(*wrong, written))
+    faults += [fault_at(*wrong, written) for wrong in _times_conflicts(data, ends)]
     return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices))
+
+
+def _times_conflicts(data: Json, ends: Sequence[End]) -> Iterator[tuple[Place, str]]:
+    if ends and (wrong := schedule_conflict(ends[0], data.get("schedule"))):
+        yield wrong
+    if len(ends) == len(ROLES) and (wrong := verification_conflict(ends[1], data.get("verify"))):
+        yield wrong
 
 
 def load_document(data: Json, where: str = "ledger") -> ConnectorDocument:

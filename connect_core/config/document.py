@@ -12,23 +12,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     AliasChoices,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
 )
 
 from connect_core.config.example_models import Example
+from connect_core.config.payloads import DocumentPart, Encode, Parse
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds, Share
-from connect_core.pipeline import formats, sql
-from connect_core.pipeline.formats import MAX_PATTERN, Format
+from connect_core.pipeline import sql
 from connect_core.pipeline.references import read_condition
 from connect_core.pipeline.transforms.steps import STEPS, step_of
-from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
-from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.templates import template
 from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
@@ -88,13 +84,6 @@ def check_when(when: str) -> str:
     return when
 
 
-def check_fields(written: Json | None) -> Json | None:
-    """The fields themselves when each has a type."""
-    if written is not None:
-        struct_of(written)
-    return written
-
-
 def check_transform(written: Json) -> Json:
     """The step itself when it can be done with some rows or other."""
     step_of(written)
@@ -117,11 +106,7 @@ def parse_tolerance(value: object) -> int:
     return words[value]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Endpoint(_Part):
+class Endpoint(DocumentPart):
     """One end: `{SYSTEM: {options}}`."""
 
     system: str
@@ -139,7 +124,7 @@ class Endpoint(_Part):
         return {"system": str(system), "options": options or {}}
 
 
-class Filter(_Part):
+class Filter(DocumentPart):
     """Which records pass; the others are counted as filtered. All that is given must hold."""
 
     tags: list[str] = Field(default_factory=list, description="Records with one of these tags; empty: any tags.")
@@ -157,66 +142,7 @@ class Filter(_Part):
     )
 
 
-class Parse(_Part):
-    """What payloads are, so that rules and transforms can name their parts. A record that is not of the format is
-    rejected; what is delivered is the payload as it was, unless transforms or encode make another one."""
-
-    format: Format = Field(
-        default="none",
-        description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
-        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. text: all of it is the field "
-        "`text`. none: what is JSON has places that rules can name, and nothing is rejected for what it is not.",
-    )
-    pattern: str = Field(
-        default="",
-        max_length=MAX_PATTERN,
-        description="Of regex and grok: found anywhere in the payload unless ^ and $ say where. Its named groups "
-        "(`(?P<status>[0-9]+)`, `%{INT:status}`) are the fields. In the syntax of RE2.",
-    )
-    columns: list[str] = Field(default_factory=list, description="Of csv: the names of its columns, all of them.")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
-    fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
-        default=None,
-        description="Of json and json-schema: the fields of each payload and their types, `{id: int64, price: "
-        "'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected.",
-    )
-    unknown: Literal["reject", "drop"] = Field(
-        default="reject", description="With fields: what happens to a record that has others, or to these others."
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Parse:
-        formats.check(self.format, self.pattern, self.columns, self.delimiter)
-        formats.check_typed(self.format, self.fields is not None, self.unknown)
-        return self
-
-    def rows(self) -> Type | None:
-        """What `$.NAME` may be, and of which type; None where payloads say it."""
-        if self.fields is not None:
-            return struct_of(self.fields)
-        names = formats.known_fields(self.format, self.pattern, self.columns)
-        return Type("struct", fields=tuple((name, Type("text")) for name in names)) if names else None
-
-
-class Encode(_Part):
-    """What is delivered."""
-
-    format: Literal["none", "json", "json-schema", "text"] = Field(
-        default="none",
-        description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
-        "their schema. text: of records with one field, its text alone. none: the payload as it was, or JSON where "
-        "there are transforms.",
-    )
-    flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Encode:
-        if self.flavor != USUAL_FLAVOR and self.format != "json-schema":
-            raise ValueError("flavor goes with format json-schema")
-        return self
-
-
-class Rule(_Part):
+class Rule(DocumentPart):
     """Which records it matches, and what each of them becomes. A record gives one output for each rule it matches."""
 
     name: Annotated[str, AfterValidator(check_rule_name)] = Field(description="Unique among the rules.")
@@ -241,7 +167,7 @@ class Rule(_Part):
     enabled: bool = Field(default=True, strict=True, description="Whether the rule is applied.")
 
 
-class Limits(_Part):
+class Limits(DocumentPart):
     """How much one range may hold, and how fast a connector may go."""
 
     range_records: int = Field(
@@ -256,7 +182,7 @@ class Limits(_Part):
     )
 
 
-class RejectBudget(_Part):
+class RejectBudget(DocumentPart):
     """How many of the records that `tolerance` allows to fail may do so within a time, whatever runs."""
 
     records: int | None = Field(
@@ -275,7 +201,7 @@ class RejectBudget(_Part):
         return self
 
 
-class Errors(_Part):
+class Errors(DocumentPart):
     """What happens to records that fail, and to records that are gone."""
 
     tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
@@ -302,7 +228,7 @@ class Errors(_Part):
         return self
 
 
-class Alerts(_Part):
+class Alerts(DocumentPart):
     """When `waybill lag` calls a connector late or silent."""
 
     lag: Seconds | None = Field(default=None, gt=0, description="Late when records have been waiting for this long.")
@@ -311,7 +237,7 @@ class Alerts(_Part):
     )
 
 
-class Verification(_Part):
+class Verification(DocumentPart):
     """How often the target is read again and compared with the receipts, and how much of it."""
 
     every: Seconds = Field(ge=1, description="Verify the target at this interval, at least 1s.")
@@ -322,7 +248,7 @@ class Verification(_Part):
     )
 
 
-class AirflowTasks(_Part):
+class AirflowTasks(DocumentPart):
     """Where Airflow runs the tasks of a connector, and beside how many others."""
 
     queue: Annotated[str, AfterValidator(check_airflow_name)] | None = Field(
@@ -334,7 +260,7 @@ class AirflowTasks(_Part):
     )
 
 
-class ConnectorDocument(_Part):
+class ConnectorDocument(DocumentPart):
     """What a connector is. `source` and `sink` name a system each; all else has a default."""
 
     version: Literal[1] = Field(description="Version of the document format.")

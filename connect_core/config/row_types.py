@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.written import Place
-from connect_core.pipeline.formats import TEXT_FORMAT
+from connect_core.pipeline import avro
+from connect_core.pipeline.formats import AVRO, TEXT_FORMAT
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.inferring import inferred
 from connect_core.rows.types import Type, as_written
@@ -40,6 +41,11 @@ def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]
     if document.encode.format == TEXT_FORMAT and (len(rows.fields) > 1 or rows.fields[0][1].kind in ("struct", "list")):
         words = ", ".join(f"{name}: {one}" for name, one in rows.fields)
         yield ("encode", "format"), f"text is for records with one field that is a single value; these have {words}"
+    if document.encode.format == AVRO:
+        try:
+            avro.written_part(document.encode.model_dump(), rows)
+        except ValueError as error:
+            yield ("encode",), str(error)
 
 
 def last_rows(document: ConnectorDocument) -> Type | None:

@@ -13,9 +13,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
-Format = Literal["none", "json", "json-schema", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
+Format = Literal["none", "json", "json-schema", "avro", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
 TEXT_FORMAT: Literal["text"] = "text"
 """All of a payload is one field, which has this name too."""
+AVRO = "avro"
+ENVELOPES = "json-schema"
+TYPED = ("json", ENVELOPES, AVRO)
+"""Formats whose fields have types in the document."""
 
 MAX_PATTERN = 10_000
 """Characters, also of what grok makes."""
@@ -113,9 +117,9 @@ def check(kind: str, pattern: str, columns: Sequence[str], delimiter: str) -> No
 
 def check_typed(kind: str, has_fields: bool, unknown: str) -> None:
     """Whether fields with types are where they have to be. Raises ValueError."""
-    if has_fields and kind not in ("json", "json-schema"):
+    if has_fields and kind not in TYPED:
         raise ValueError("fields goes with format json; the fields of other formats are texts, which cast changes")
-    if kind == "json-schema" and not has_fields:
+    if kind == ENVELOPES and not has_fields:
         raise ValueError("format json-schema needs fields, as {id: int64}")
     if unknown != "reject" and not has_fields:
         raise ValueError("unknown goes with fields")

@@ -1,4 +1,4 @@
-"""Records whose payloads become rows, go through the steps of a document, and are written as JSON. Pure.
+"""Records whose payloads become rows, go through the steps of a document, and are written as JSON or Avro. Pure.
 
 What `parse` says are the fields, `filter.when` and `transforms` are the steps, `encode` is what is delivered. A record
 that cannot be read, changed or written is rejected, with the payload that it came with.
@@ -14,23 +14,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.pipeline import formats
-from connect_core.pipeline.formats import TEXT_FORMAT
+from connect_core.pipeline import avro, formats
+from connect_core.pipeline.formats import AVRO, ENVELOPES, TEXT_FORMAT
 from connect_core.pipeline.parsing import parser, read_texts
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.pipeline.transforms.texts import json_texts
 from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows
+from connect_core.rows.avro_reading import AvroReader
+from connect_core.rows.avro_writing import AvroWriter
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.rows.envelope_writing import written_envelopes
 from connect_core.rows.json_envelopes import EnvelopeReader
 from connect_core.rows.json_reading import JsonReader, Read
 from connect_core.rows.json_writing import WrittenRows, written
-from connect_core.rows.types import struct_of
+from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json, Reject
 
-_ENVELOPES = "json-schema"
 Unfit = Iterable[tuple[int, str]]
 
 _OF_THE_VALUE = ("packed", "packing")
@@ -43,13 +44,13 @@ class Reshaped(NamedTuple):
     rejected: tuple[Reject, ...]
     """By offset."""
     texts: pa.Array | None
-    """JSON of what rules name of each record, where its payload is an envelope; else None."""
+    """JSON of what rules name of each record, where its payload is an envelope or Avro; else None."""
 
 
 class Reshaping:
-    """Of a document that has rows (`digest.has_rows`)."""
+    """Of a document that has rows (`digest.has_rows`). `lookup` knows the schemas of its registry."""
 
-    def __init__(self, document: Json, path: str | None) -> None:
+    def __init__(self, document: Json, path: str | None, lookup: avro.Lookup | None = None) -> None:
         self._path = path
         self._parse: Json = document["parse"]
         when = document.get("filter", {}).get("when")
@@ -60,10 +61,8 @@ class Reshaping:
         self._encode: Json = document.get("encode", {})
         self._encodes = bool(transforms or self._encode)
         delivers = self._encode.get("format", "json") if self._encodes else self._parse["format"]
-        self._hides = delivers in (_ENVELOPES, TEXT_FORMAT) and document.get("rules") is not None
-        fields = self._parse.get("fields")
-        reader = EnvelopeReader if self._parse["format"] == _ENVELOPES else JsonReader
-        self._json = fields and reader(struct_of(fields), unknown=self._parse.get("unknown", "reject"))
+        self._hides = delivers in (ENVELOPES, AVRO, TEXT_FORMAT) and document.get("rules") is not None
+        self._reader = _reader(self._parse, lookup)
 
     def reshaped(self, records: pa.RecordBatch, most_bytes: int | None = None) -> Reshaped:
         """Records keep their order, pieces of a record that of its list. A record is rejected as a whole."""
@@ -88,15 +87,31 @@ class Reshaping:
         return Reshaped(kept, in_order, _json(rows) if self._hides else None)
 
     def _written(self, rows: pa.StructArray) -> WrittenRows:
-        if self._encode.get("format") == _ENVELOPES:
-            return written_envelopes(rows, self._encode.get("flavor", USUAL_FLAVOR))
-        if self._encode.get("format") == TEXT_FORMAT:
+        form = self._encode.get("format")
+        if form == AVRO:
+            return self._avro.written(rows)
+        if form == TEXT_FORMAT:
             return _as_texts(rows)
-        return written(rows)
+        return written_envelopes(rows, self._encode.get("flavor", USUAL_FLAVOR)) if form == ENVELOPES else written(rows)
+
+    @cached_property
+    def _avro(self) -> AvroWriter:
+        rows = self._read_type
+        for step in self._steps:
+            rows = step.after(rows)
+        return avro.writer(self._encode, rows)
+
+    @property
+    def _read_type(self) -> Type:
+        if self._parse["format"] == AVRO:
+            return avro.read_rows(self._parse)
+        if fields := self._parse.get("fields"):
+            return struct_of(fields)
+        return Type("struct", fields=tuple((name, Type("text")) for name in self._names))
 
     def _read(self, values: pa.Array) -> Read:
-        if self._json is not None:
-            return self._json.read(values)
+        if self._reader is not None:
+            return self._reader.read(values)
         if self._parse["format"] == TEXT_FORMAT:
             texts, unread = read_texts(values)
             return Read(pa.StructArray.from_arrays([texts], [TEXT_FORMAT]), unread)
@@ -117,6 +132,16 @@ def _as_texts(rows: pa.StructArray) -> WrittenRows:
     return WrittenRows(
         texts.drop_null().cast(pa.binary()), [(row, "The field is missing, or has no text") for row in missing]
     )
+
+
+def _reader(parse: Json, lookup: avro.Lookup | None) -> JsonReader | EnvelopeReader | AvroReader | None:
+    """None where fields are texts."""
+    if parse["format"] == AVRO:
+        return avro.reader(parse, lookup)
+    if (fields := parse.get("fields")) is None:
+        return None
+    kind = EnvelopeReader if parse["format"] == ENVELOPES else JsonReader
+    return kind(struct_of(fields), unknown=parse.get("unknown", "reject"))
 
 
 def _texts(payloads: Sequence[Mapping[str, str]], names: Sequence[str]) -> pa.StructArray:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from connect_core.pipeline.avro import Lookup
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.digest import has_rows
@@ -40,6 +41,8 @@ class Pipeline:
 
     document: Json
     path: str | None = None
+    lookup: Lookup | None = None
+    """Knows the schemas of the registry that the document names."""
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
         """Filter first, then transforms, then rules. At least one row, where there is one."""
@@ -93,7 +96,7 @@ class Pipeline:
     @cached_property
     def _reshaping(self) -> Reshaping | None:
         """None where payloads stay bytes."""
-        return Reshaping(self.document, self.path) if has_rows(self.document) else None
+        return Reshaping(self.document, self.path, self.lookup) if has_rows(self.document) else None
 
     @cached_property
     def _explodes(self) -> bool:

@@ -16,11 +16,12 @@ _FINGERPRINT = 8
 _NUMBER = struct.Struct(">bi")
 MAX_ID = 2**31 - 1
 
+Key = bytes | int | None
+"""Which schema a value was written with: its fingerprint, its number in a registry, or nothing."""
+
 
 class Framed(NamedTuple):
-    """`key` is the fingerprint, or the number of the schema, or nothing."""
-
-    key: bytes | int | None
+    key: Key
     payload: bytes
 
 
@@ -41,13 +42,20 @@ def split_frame(framing: Framing, value: bytes | None) -> Framed | str:
     return Framed(number, value[_NUMBER.size :])
 
 
-def frame(framing: Framing, key: bytes | int | None) -> bytes:
+def frame(framing: Framing, key: Key) -> bytes:
     """What stands before each value."""
     if framing == "single-object" and isinstance(key, bytes):
         return _SINGLE + key
     if framing == "registry" and isinstance(key, int):
         return _NUMBER.pack(0, key)
     return b""
+
+
+def key_of(framing: Framing, schema: object, number: int | None) -> Key:
+    """Of values that are written with this schema, which has this number in a registry."""
+    if framing == "single-object":
+        return fingerprint(schema)
+    return number if framing == "registry" else None
 
 
 def fingerprint(schema: object) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connect_core.rows.avro_frames import Framed, split_frame
+from connect_core.rows.avro_frames import Framed, Key, split_frame
 from connect_core.rows.avro_parts import Framing, reading_part
 from connect_core.rows.avro_schemas import AvroNode, schema_node, wire_schema
 from connect_core.rows.avro_strict import NotAvro, check_strictly
@@ -33,7 +33,6 @@ PART = 1 << 20
 SCHEMAS = 1000
 """So many are remembered."""
 
-Key = bytes | int | None
 Schemas = Callable[[int], object]
 """The schema that a registry has under a number. Raises Misfit where it has none that can be read; what the registry
 itself fails with is for the run."""

@@ -21,6 +21,8 @@ def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
     """What the pipeline makes of the records; those that it raises something for are rejected."""
     try:
         return pipeline.shape(records)
+    except WaybillError:  # what a schema registry fails with is no fault of a record
+        raise
     except Exception as error:
         if _is_of_one_row(error, records):
             rejected = reject_row(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -505,3 +507,20 @@ def test_schemas_of_a_registry_are_asked_once_and_rows_keep_their_order() -> Non
         assert found.rows.to_pylist() == [{"x": 1}, {"x": 2}, {"x": 3}, {"x": None}]
         assert found.unfit == [(2, "schema 9: the registry has none")]
     assert asked == [1, 2, 9]
+
+
+def test_each_line_of_the_page_is_one_of_these() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "avro.md").read_text()
+    lines = page.partition("| the schema says |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(lines) == 17
+    tested = {_word(said) for said, _, _, _ in FITS} | {"null"}
+    for line in lines:
+        says = re.findall(r"`([^`]+)`", line.split("|")[1])
+        assert says
+        assert set(says) <= tested, line
+
+
+def _word(said: Any) -> str:
+    return (
+        said if isinstance(said, str) else "union" if isinstance(said, list) else said.get("logicalType", said["type"])
+    )

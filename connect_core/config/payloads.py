@@ -1,0 +1,128 @@
+"""What a document says of payloads: `parse` and `encode`, as values. Nothing is read or looked up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from connect_core.pipeline import avro, formats
+from connect_core.pipeline.formats import MAX_PATTERN, Format
+from connect_core.rows.avro_parts import Framing
+from connect_core.rows.avro_schemas import is_name, schema_node
+from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
+from connect_core.rows.types import Type, struct_of
+from connect_core.sdk.values import Json
+
+
+class DocumentPart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def check_fields(written: Json | None) -> Json | None:
+    """The fields themselves when each has a type."""
+    if written is not None:
+        struct_of(written)
+    return written
+
+
+def check_schema(schema: Json | None) -> Json | None:
+    """The schema itself when it is one of Avro that can be read or written here."""
+    if schema is not None:
+        schema_node(schema)
+    return schema
+
+
+def check_record_name(name: str) -> str:
+    """The name itself when Avro takes it."""
+    if not all(map(is_name, name.split("."))):
+        raise ValueError(f"{name!r} cannot name a record: use A-Z a-z 0-9 _, and dots for its namespace")
+    return name
+
+
+AvroSchema = Annotated[Json | None, AfterValidator(check_schema)]
+SchemaId = Annotated[int, Field(strict=True)] | None
+_AVRO_SCHEMA: Any = Field(
+    default=None,
+    description="Of avro: the schema, a record; or `{path: PATH}`, whose text `apply` stores in its place.",
+)
+_FRAMING: Any = Field(
+    default="plain",
+    description="Of avro: what is written before each value. plain: nothing. single-object: C3 01 and the fingerprint "
+    "of the schema. registry: a zero byte and its number in a Schema Registry.",
+)
+_SCHEMA_ID: Any = Field(default=None, description="Of framing registry: the number of avro_schema there.")
+
+
+class Parse(DocumentPart):
+    """What payloads are, so that rules and transforms can name their parts. A record that is not of the format is
+    rejected; what is delivered is the payload as it was, unless transforms or encode make another one."""
+
+    format: Format = Field(
+        default="none",
+        description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
+        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. text: "
+        "all of it is the field `text`. none: what is JSON has places that rules can name, and nothing is rejected for "
+        "what it is not.",
+    )
+    pattern: str = Field(
+        default="",
+        max_length=MAX_PATTERN,
+        description="Of regex and grok: found anywhere in the payload unless ^ and $ say where. Its named groups "
+        "(`(?P<status>[0-9]+)`, `%{INT:status}`) are the fields. In the syntax of RE2.",
+    )
+    columns: list[str] = Field(default_factory=list, description="Of csv: the names of its columns, all of them.")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
+    fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
+        default=None,
+        description="Of json, json-schema and avro: the fields of each payload and their types, `{id: int64, price: "
+        "'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected. Of avro by default "
+        "those of avro_schema.",
+    )
+    unknown: Literal["reject", "drop"] = Field(
+        default="reject", description="With fields: what happens to a record that has others, or to these others."
+    )
+    avro_schema: AvroSchema = _AVRO_SCHEMA
+    framing: Framing = _FRAMING
+    schema_id: SchemaId = _SCHEMA_ID
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Parse:
+        formats.check(self.format, self.pattern, self.columns, self.delimiter)
+        formats.check_typed(self.format, self.fields is not None, self.unknown)
+        avro.check_reading(self.model_dump())
+        return self
+
+    def rows(self) -> Type | None:
+        """What `$.NAME` may be, and of which type; None where payloads say it."""
+        if self.format == formats.AVRO:
+            return avro.read_rows(self.model_dump())
+        if self.fields is not None:
+            return struct_of(self.fields)
+        names = formats.known_fields(self.format, self.pattern, self.columns)
+        return Type("struct", fields=tuple((name, Type("text")) for name in names)) if names else None
+
+
+class Encode(DocumentPart):
+    """What is delivered."""
+
+    format: Literal["none", "json", "json-schema", "avro", "text"] = Field(
+        default="none",
+        description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
+        "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. text: of records "
+        "with one field, its text alone. none: the payload as it was, or JSON where there are transforms.",
+    )
+    flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
+    avro_schema: AvroSchema = _AVRO_SCHEMA
+    record: Annotated[str, AfterValidator(check_record_name)] = Field(
+        default=avro.RECORD, description="Of avro without avro_schema: the name of the record in the schema."
+    )
+    framing: Framing = _FRAMING
+    schema_id: SchemaId = _SCHEMA_ID
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Encode:
+        if self.flavor != USUAL_FLAVOR and self.format != "json-schema":
+            raise ValueError("flavor goes with format json-schema")
+        avro.check_writing(self.model_dump())
+        return self
