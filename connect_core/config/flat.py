@@ -33,6 +33,8 @@ _JSON = (
 """Of RocketMQ Connect and Kafka Connect."""
 _VALUE_CONVERTER = "value.converter"
 _TRANSFORMS = "transforms"
+_AVRO = ("org.apache.rocketmq.schema.avro.AvroConverter", "io.confluent.connect.avro.AvroConverter")
+_NATIVE = "a native document (waybill init SOURCE SINK)"
 
 
 @dataclass
@@ -230,6 +232,8 @@ def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
     elif str(value).strip() in _JSON:
         if key != _VALUE_CONVERTER or not into.given.get(_TRANSFORMS):
             _json_converter(into, key)
+    elif str(value).strip() in _AVRO:
+        _avro_converter(into, key, str(value).strip())
     else:
         into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
 
@@ -238,14 +242,36 @@ def _json_converter(into: TranslatedDocument, key: str) -> None:
     """A sink reads what is in a topic, and it stays as it is. A source would write each line as another thing."""
     enabled = _has_schemas(into, key)
     form = "json-schema" if enabled else "json"
-    native = "a native document (waybill init SOURCE SINK)"
     if into.role == "source":
         says = f"says their fields in parse, and encode: {{format: {form}}}"
-        into.refuse(key, f"lines do not become JSON here; {native} {says}")
+        into.refuse(key, f"lines do not become JSON here; {_NATIVE} {says}")
         return
     what = "envelopes with their schema" if enabled else "JSON"
     reads = f"reads their fields by parse: {{format: {form}, fields: {{id: int64}}}}"
-    into.notice(f"{key}: records pass as the bytes they are, {what}; {native} {reads}")
+    into.notice(f"{key}: records pass as the bytes they are, {what}; {_NATIVE} {reads}")
+
+
+def _avro_converter(into: TranslatedDocument, key: str, given: str) -> None:
+    """As a JSON converter. RocketMQ's registry is another one, and writes something else before a value."""
+    registry = "framing: registry, registry: {url: …}"
+    if into.role == "source":
+        says = f"says their fields in parse, and encode: {{format: avro, {registry}}}"
+        into.refuse(key, f"lines do not become Avro here; {_NATIVE} {says}")
+        return
+    if given == _AVRO[0]:
+        into.notice(
+            f"{key}: records pass as the bytes they are; nothing here reads what RocketMQ's registry begins with"
+        )
+        return
+    reads = f"reads their fields by parse: {{format: avro, {registry}, fields: {{id: int64}}}}"
+    into.notice(f"{key}: records pass as the bytes they are, Avro with the number of a schema; {_NATIVE} {reads}")
+
+
+def _of_avro(into: TranslatedDocument, key: str, value: Any) -> None:
+    """The notice of an Avro converter speaks of it."""
+    converter = ".".join(key.split(".")[:2])
+    if str(into.given.get(converter, "")).strip() not in _AVRO:
+        into.ignore(key, "no available converter has this option")
 
 
 def _schemas_enable(into: TranslatedDocument, key: str, value: Any) -> None:
@@ -266,6 +292,10 @@ def _by_prefix(key: str) -> Handler | None:
         return _encoding
     if re.fullmatch(r"(key|value)\.converter\.schemas\.enable", key):
         return _schemas_enable
+    if re.fullmatch(
+        r"(key|value)\.converter\.(schema\.registry\.url|auto\.register\.schemas|use\.latest\.version)", key
+    ):
+        return _of_avro
     if key.startswith(("key.converter.", "value.converter.")):
         return _ignored("no available converter has this option")
     if key in (_TRANSFORMS, "predicates", FIELDS_KEY) or key.startswith(("transforms.", "predicates.")):

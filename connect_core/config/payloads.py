@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from connect_core.config.registries import Registry, SubjectRegistry
 from connect_core.pipeline import avro, formats
 from connect_core.pipeline.formats import MAX_PATTERN, Format
 from connect_core.rows.avro_parts import Framing
@@ -51,7 +52,10 @@ _FRAMING: Any = Field(
     description="Of avro: what is written before each value. plain: nothing. single-object: C3 01 and the fingerprint "
     "of the schema. registry: a zero byte and its number in a Schema Registry.",
 )
-_SCHEMA_ID: Any = Field(default=None, description="Of framing registry: the number of avro_schema there.")
+_SCHEMA_ID: Any = Field(
+    default=None,
+    description="Of framing registry: the number of the schema there. Of encode `apply` asks for it, once.",
+)
 
 
 class Parse(DocumentPart):
@@ -85,6 +89,9 @@ class Parse(DocumentPart):
     avro_schema: AvroSchema = _AVRO_SCHEMA
     framing: Framing = _FRAMING
     schema_id: SchemaId = _SCHEMA_ID
+    registry: Registry | None = Field(
+        default=None, description="Of framing registry: who knows the schemas that records were written with."
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
@@ -119,6 +126,9 @@ class Encode(DocumentPart):
     )
     framing: Framing = _FRAMING
     schema_id: SchemaId = _SCHEMA_ID
+    registry: SubjectRegistry | None = Field(
+        default=None, description="Of framing registry: who gives the schema its number when the document is applied."
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Encode:

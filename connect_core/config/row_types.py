@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from connect_core.config.document import ConnectorDocument
+from connect_core.config.references import is_reference
 from connect_core.config.written import Place
 from connect_core.pipeline import avro
 from connect_core.pipeline.formats import AVRO, TEXT_FORMAT
@@ -44,6 +45,7 @@ def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]
     if document.encode.format == AVRO:
         try:
             avro.written_part(document.encode.model_dump(), rows)
+            _subject(document, rows)
         except ValueError as error:
             yield ("encode",), str(error)
 
@@ -55,3 +57,26 @@ def last_rows(document: ConnectorDocument) -> Type | None:
     for step in document.transforms:
         rows = rows and step_of(step).after(rows)
     return rows
+
+
+def registered_schema(document: ConnectorDocument) -> tuple[str, object] | None:
+    """Of a document whose schema has no number yet and whose registry will give it one: under which subject, and the
+    schema. The document is sound."""
+    rows = last_rows(document)
+    if document.encode.registry is None or document.encode.schema_id is not None or rows is None:
+        return None
+    return _subject(document, rows), avro.written_schema(document.encode.model_dump(), rows)
+
+
+def _subject(document: ConnectorDocument, rows: Type) -> str:
+    """Empty where no registry is asked. Raises ValueError."""
+    registry = document.encode.registry
+    if registry is None or registry.subject:
+        return registry.subject if registry else ""
+    name = avro.record_name(document.encode.model_dump(), rows)
+    if registry.strategy == "record":
+        return name
+    topic = document.sink.options.get("topic")
+    if not isinstance(topic, str) or is_reference(topic) or any(rule.to for rule in document.rules):
+        raise ValueError("registry: records do not all go to one topic that the document names: say subject")
+    return f"{topic}-value" if registry.strategy == "topic" else f"{topic}-{name}"

@@ -30,8 +30,8 @@ def check_reading(parse: Json) -> None:
     """Of a `parse` with what it leaves out. Raises ValueError."""
     _check_together(parse)
     schema, fields = parse["avro_schema"], parse["fields"]
-    if parse["format"] == AVRO and schema is None:
-        raise ValueError("format avro needs avro_schema")
+    if parse["format"] == AVRO and schema is None and (parse["registry"] is None or fields is None):
+        raise ValueError("format avro needs avro_schema; or fields, framing: registry and registry")
     if schema is not None and fields is not None:
         reading_part(schema_node(schema), struct_of(fields), parse["unknown"])
     elif schema is not None:
@@ -46,18 +46,20 @@ def check_writing(encode: Json) -> None:
 
 
 def _check_together(part: Json) -> None:
-    framing, number = part["framing"], part["schema_id"]
+    framing, number, registry = part["framing"], part["schema_id"], part["registry"]
     for name, given in (
         ("avro_schema", part["avro_schema"] is not None),
         ("framing", framing != PLAIN),
         ("schema_id", number is not None),
+        ("registry", registry is not None),
     ):
         if given and part["format"] != AVRO:
             raise ValueError(f"{name} goes with format avro")
-    if number is not None and framing != "registry":
-        raise ValueError("schema_id goes with framing: registry")
-    if framing == "registry" and number is None:
-        raise ValueError("framing: registry needs schema_id, the number of the schema there")
+    for name, value in (("schema_id", number), ("registry", registry)):
+        if value is not None and framing != "registry":
+            raise ValueError(f"{name} goes with framing: registry")
+    if framing == "registry" and number is None and registry is None:
+        raise ValueError("framing: registry needs schema_id, the number of the schema there; or registry, to ask it")
     if number is not None and not 0 < number <= MAX_ID:
         raise ValueError(f"schema_id must be from 1 to {MAX_ID:,}")
 
@@ -71,6 +73,13 @@ def written_schema(encode: Json, rows: Type) -> object:
     """With which rows are written: that of the document, or one that is made of them. Raises ValueError."""
     given = encode.get("avro_schema")
     return rows_schema(rows, encode.get("record", RECORD)) if given is None else given
+
+
+def record_name(encode: Json, rows: Type) -> str:
+    """With its namespace."""
+    schema: Any = written_schema(encode, rows)
+    name, space = str(schema["name"]), str(schema.get("namespace", ""))
+    return name if "." in name or not space else f"{space}.{name}"
 
 
 def written_part(encode: Json, rows: Type) -> WritingPart:

@@ -46,8 +46,8 @@ def frame(framing: Framing, key: Key) -> bytes:
     """What stands before each value."""
     if framing == "single-object" and isinstance(key, bytes):
         return _SINGLE + key
-    if framing == "registry" and isinstance(key, int):
-        return _NUMBER.pack(0, key)
+    if framing == "registry":
+        return _NUMBER.pack(0, key if isinstance(key, int) else 0)  # 0: a look at what a document would write
     return b""
 
 

@@ -1,8 +1,7 @@
 """Whether bytes are Avro of a schema to the letter. Pure.
 
 The decoder takes more than that: a number of a branch or symbol below zero counts from the end, and a number of more
-than 64 bits loses what is too many. What it has read is written again; only where that gives other bytes (some writers
-write arrays in blocks) this looks byte by byte.
+than 64 bits loses what is too many. So it is given nothing that was not looked at here.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _ByName = dict[str, "Connector"]
 
 def would_change(paths: Sequence[Path], say: Say) -> list[Json]:
     """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
-    checked, known, deleted = _checked(paths, say)
+    checked, known, deleted = _checked(paths, say, register=False)
     return _changes(checked, known, deleted)
 
 
@@ -30,7 +30,7 @@ def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[lis
     none. `show` gets the changes before anything is stored."""
     from connect_core.orchestration import control
 
-    checked, _, _ = _checked(paths, say)
+    checked, _, _ = _checked(paths, say, register=True)
     with storing() as opened:
         changes = _changes(checked, *_known_to(opened.ledger))
         show(changes)
@@ -83,10 +83,14 @@ def options(system: str, key: str = "") -> list[Json]:
     return [fields_of(option) for option in found]
 
 
-def _checked(paths: Sequence[Path], say: Say) -> tuple[list[Checked], _ByName, _ByName]:
+def _checked(paths: Sequence[Path], say: Say, *, register: bool) -> tuple[list[Checked], _ByName, _ByName]:
     home, settings = surroundings()
     known, deleted = _known()
     checked = check_paths(paths, home, settings, {name: one.document for name, one in known.items()})
+    if any(item.document.encode.registry for item in checked):
+        from connect_core.service.schema_ids import with_schema_ids
+
+        checked = with_schema_ids(checked, register=register)
     for item in checked:
         for text in item.notices:
             say(f"{item.where}: {text}")

@@ -58,6 +58,7 @@ BOXES = {
     "pipeline": Box(240, 620, "filters, rules, steps"),
     "systems": Box(450, 620, "file, mqtt, rocketmq"),
     "stack": Box(660, 620, "servers of this machine"),
+    "registry": Box(50, 710, "schemas", width=90),
     "rows": Box(240, 710, "fields and types"),
     "rocketmq": Box(450, 710, "a RocketMQ client"),
     "ledger": Box(660, 710, "the metadata database"),

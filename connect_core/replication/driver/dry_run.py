@@ -1,4 +1,4 @@
-"""What records would become: the pipeline of a document without a run. Pure."""
+"""What records would become: the pipeline of a document without a run. Pure, but for the schemas of a registry."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from connect_core.pipeline.fields import Fields
 from connect_core.pipeline.rules import Rules
 from connect_core.pipeline.shaping import Pipeline
+from connect_core.replication.worker.schemas import lookup_of
 from connect_core.sdk.values import Json, Reject
 
 
@@ -18,7 +19,7 @@ def outputs_of(
 ) -> tuple[Iterator[tuple[str, dict[str, Any]]], Sequence[Reject]]:
     """The rule and the row of each output, in order, and the records that are rejected. Without rules a record that
     passes is its own output, of the rule "". `path` is that of the file whose lines the records are."""
-    passed, rejected = Pipeline(pipeline, path).passing(records)
+    passed, rejected = Pipeline(pipeline, path, lookup_of(pipeline)).passing(records)
     if "rules" not in pipeline:
         return (("", row) for row in passed.records.to_pylist()), rejected
     return _outputs(Rules(pipeline["rules"]), passed), rejected
@@ -29,7 +30,7 @@ def step_by_step(pipeline: Json, records: pa.RecordBatch, path: str | None = Non
     Rules come later."""
     steps = pipeline["transforms"]
     for count, step in enumerate(steps, 1):
-        passed, _ = Pipeline(pipeline | {"transforms": steps[:count]}, path).passing(records)
+        passed, _ = Pipeline(pipeline | {"transforms": steps[:count]}, path, lookup_of(pipeline)).passing(records)
         [name] = step
         yield from ((name, row["offset"], row["value"]) for row in passed.records.to_pylist())
 

@@ -22,6 +22,7 @@ from connect_core.config import (
     load_settings,
     resolve,
 )
+from connect_core.errors import ConfigError
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.context import RunContext, RunListener
 from connect_core.replication.driver.leases import LeaseTimes
@@ -89,6 +90,10 @@ def resolved(
     if revision is not None and revision != connector.revision:
         data = ledger.document(connector.uid, revision)
     document = load_document(data, f"connector {connector.name}")
+    if document.encode.registry is not None and document.encode.schema_id is None:
+        # Else each attempt could write another number (delivery rule 8).
+        words = "The schema that it writes with has no number"
+        raise ConfigError(words, where=f"connector {connector.name}: encode", next_step="Apply its document again")
     return resolve(document, home, settings, connector.uid, pinned)
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from connect_core.config import Settings, check, load_document, read_text
-from connect_core.config.row_types import last_rows
+from connect_core.config.row_types import last_rows, registered_schema
 from connect_core.config.ruling import pipeline_of
 
 Faults = Callable[..., list[str]]
 
 ENDS = "version: 1\nname: x\nsource: {file: {path: logs/*.log}}\nsink: {rocketmq: {connection: main, topic: lines}}\n"
-CONNECTION = "conf/connections/main.yaml"
 ID = "{type: record, name: Id, fields: [{name: id, type: long}]}"
 MAP = "{type: record, name: M, fields: [{name: id, type: long}, {name: m, type: {type: map, values: string}}]}"
 LIST = "{type: record, name: L, fields: [{name: x, type: [int, string]}]}"
 SELF = "{type: record, name: S, fields: [{name: x, type: ['null', S]}]}"
+REGISTRY = "parse: {format: json, fields: {id: int64}}\nencode: {format: avro, framing: registry, registry: {"
 FIELDS = "parse: {format: json, fields: {id: int64, at: time(ns)}}\n"
 
 
@@ -59,6 +59,31 @@ FIELDS = "parse: {format: json, fields: {id: int64, at: time(ns)}}\n"
             "m: in the schema, but not decl",
         ),
         ("encode: {format: avro}", "encode", "needs records whose fields are known"),
+        ("parse: {format: json, registry: {url: 'http://x'}}", "parse", "registry goes with format avro"),
+        (
+            f"parse: {{format: avro, avro_schema: {ID}, registry: {{url: 'http://x'}}}}",
+            "parse",
+            "registry goes with framing: registry",
+        ),
+        (
+            "parse: {format: avro, framing: registry, registry: {url: 'http://x'}}",
+            "parse",
+            "format avro needs avro_schema; or fields, framing: registry and registry",
+        ),
+        (REGISTRY + "url: ftp://x}}", "encode.registry.url", "must begin with http:// or https:// and a host"),
+        (
+            REGISTRY + "url: 'http://ann:pw@x'}}",
+            "encode.registry.url",
+            "must not hold a login: write username and passw",
+        ),
+        (REGISTRY + "url: '${env:}'}}", "encode.registry.url", "does not have the form of"),
+        (
+            REGISTRY + "url: 'http://x', password: secret}}",
+            "encode.registry.password",
+            "is a secret in plain text; write",
+        ),
+        (REGISTRY + "url: 'http://x', timeout: 2m}}", "encode.registry.timeout", "less than or equal to 30"),
+        (REGISTRY + "url: 'http://x'}}\nrules: [{name: a, to: b}]", "encode", "registry: records do not all go to one"),
         (FIELDS + "encode: {format: avro}", "encode", "at: Avro has no time(ns): cast it to time(us)"),
         (FIELDS + f"encode: {{format: avro, avro_schema: {ID}}}", "encode", "at: the schema has no such field"),
         (
@@ -107,3 +132,24 @@ def test_a_file_is_read_once_and_its_schema_is_stored(home: Path, settings: Sett
     document = load_document(checked.data)
     assert str(last_rows(document)) == "{id: int64}"
     assert pipeline_of(document)["parse"] == {"format": "avro", "avro_schema": schema}
+
+
+@pytest.mark.parametrize(
+    ("more", "subject"),
+    [
+        ("", "lines-value"),
+        (", strategy: record", "shop.Order"),
+        (", strategy: topic-record", "lines-shop.Order"),
+        (", subject: mine", "mine"),
+    ],
+)
+def test_the_subject_is_that_of_the_strategy(home: Path, settings: Settings, more: str, subject: str) -> None:
+    encode = f"encode: {{format: avro, record: shop.Order, framing: registry, registry: {{url: 'http://x'{more}}}}}\n"
+    connection = home.parent / "conf" / "connections" / "main.yaml"
+    connection.parent.mkdir(parents=True, exist_ok=True)
+    connection.write_text("rocketmq: {name_servers: 127.0.0.1:9876}\n")
+    [written] = read_text(f"{ENDS}parse: {{format: json, fields: {{id: int64}}}}\n{encode}", where="test.yaml")
+    checked = check(written, home, settings)
+    found = registered_schema(checked.document)
+    assert found is not None
+    assert (found[0], found[1]["name"]) == (subject, "shop.Order")  # type: ignore[index]

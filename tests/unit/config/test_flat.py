@@ -134,8 +134,34 @@ def test_lines_are_not_made_json_by_a_flat_document(converter: str, faults: Call
 
 
 @pytest.mark.parametrize(
+    ("converter", "words"),
+    [
+        (
+            "io.confluent.connect.avro.AvroConverter",
+            "parse: {format: avro, framing: registry, registry: {url: …}, fields",
+        ),
+        ("org.apache.rocketmq.schema.avro.AvroConverter", "nothing here reads what RocketMQ's registry begins with"),
+    ],
+)
+def test_avro_in_a_topic_passes_as_it_is_and_is_told(
+    converter: str, words: str, read: Read, faults: Callable[..., list[str]]
+) -> None:
+    more = {
+        "value.converter.schema.registry.url": "http://localhost:8081",
+        "value.converter.auto.register.schemas": "1",
+    }
+    checked = read({**SINK, "value.converter": converter, **more})
+    assert not checked.document.reshapes
+    [notice] = [one for one in checked.notices if one.startswith("value.converter")]
+    assert words in notice
+    told = faults(json.dumps({**SOURCE, "value.converter": converter}), suffix=".json")
+    assert any("value.converter: line 1: lines do not become Avro here" in one for one in told), told
+
+
+@pytest.mark.parametrize(
     "key",
     [
+        "value.converter.schema.registry.url",
         "batch.size",
         "ordering.msg.enable",
         "errors.retry.timeout",
