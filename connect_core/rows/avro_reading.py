@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import BytesIO
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import pyarrow as pa
 from connect_core.rows.avro_frames import Framed, Key, split_frame
 from connect_core.rows.avro_parts import Framing, reading_part
 from connect_core.rows.avro_schemas import AvroNode, schema_node, wire_schema
-from connect_core.rows.avro_strict import NotAvro, check_strictly
+from connect_core.rows.avro_strict import VALUES, NotAvro, check_strictly
 from connect_core.rows.envelope_columns import EnvelopeColumns
 from connect_core.rows.envelope_schemas import EnvelopePart, Misfit
 from connect_core.rows.json_columns import failing
@@ -29,7 +28,7 @@ from connect_core.rows.types import Type
 LONGEST = 4 << 20
 """Bytes of a value: as objects of Python it is many times as big."""
 PART = 1 << 20
-"""Bytes that are decoded at once, but for a value that is longer."""
+"""Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
 SCHEMAS = 1000
 """So many are remembered."""
 
@@ -83,11 +82,13 @@ class AvroReader:
             if isinstance(known, str):
                 unfit |= dict.fromkeys(places, known)
                 continue
-            for begin, end in _parts(payloads):
-                read = _read(known, payloads[begin:end])
+            begin = 0
+            while begin < len(payloads):
+                read, end = _read(known, payloads, begin)
                 unfit |= {places[begin + row]: reason for row, reason in read.unfit}
                 gone = {row for row, _ in read.unfit}
                 found.append(([row for at, row in enumerate(places[begin:end]) if at not in gone], read.rows))
+                begin = end
         rows = pa.concat_arrays([part for _, part in found] or [pa.array([], arrow_type(self._type))])
         order = np.argsort(np.array([row for places, _ in found for row in places], np.int64))
         in_order = bool((np.diff(order) == 1).all())
@@ -120,18 +121,18 @@ class AvroReader:
             return str(why)
 
 
-def _parts(payloads: list[bytes]) -> list[tuple[int, int]]:
-    ends = np.cumsum([len(one) for one in payloads]) // PART
-    cuts = [0, *(int(cut) + 1 for cut in np.flatnonzero(np.diff(ends))), len(payloads)]
-    return list(pairwise(cuts))
-
-
-def _read(known: _Known, payloads: list[bytes]) -> Read:
+def _read(known: _Known, payloads: list[bytes], begin: int) -> tuple[Read, int]:
+    """As many as are decoded at once, and where they end; rows are counted from `begin` on."""
     unfit: dict[int, str] = {}
     decoded: list[Any] = []
     places: list[int] = []
-    for row, payload in enumerate(payloads):
+    size = values = 0
+    end = begin
+    while end < len(payloads) and size < PART and values < VALUES:
+        payload, row = payloads[end], end - begin
+        size, end = size + len(payload), end + 1
         try:
+            values += check_strictly(known.node, payload)
             decoded.append(_decoded(known, payload))
             places.append(row)
         except NotAvro as why:
@@ -144,14 +145,13 @@ def _read(known: _Known, payloads: list[bytes]) -> Read:
         fits = np.ones(len(made), np.bool_)
         fits[list(columns.unfit)] = False
         made = made.filter(pa.array(fits))
-    return Read(made, sorted(unfit.items()))
+    return Read(made, sorted(unfit.items())), end
 
 
 def _decoded(known: _Known, payload: bytes) -> Any:
-    """Raises NotAvro."""
+    """Of a value that was looked at. Raises NotAvro."""
     from fastavro import schemaless_reader
 
-    check_strictly(known.node, payload)
     try:
         return schemaless_reader(BytesIO(payload), known.wire, None)
     except UnicodeDecodeError:

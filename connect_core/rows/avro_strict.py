@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from connect_core.rows.avro_schemas import AvroNode
 
+VALUES = 1_000_000
+"""So many may be in one payload: as objects of Python they are some hundred bytes each, whatever few bytes say so."""
+
 _FIXED = {"boolean": 1, "float": 4, "double": 8, "null": 0}
 _LONGEST = 10
 """Bytes of a number."""
@@ -17,80 +20,91 @@ class NotAvro(ValueError):
     """Why not, without a word of what is there."""
 
 
-def check_strictly(node: AvroNode, body: bytes) -> None:
-    """Raises NotAvro."""
-    if (end := _value(node, body, 0)) != len(body):
+def check_strictly(node: AvroNode, body: bytes) -> int:
+    """How many values there are in it. Raises NotAvro."""
+    walk = _Walk(body)
+    if (end := walk.value(node, 0)) != len(body):
         raise NotAvro(f"it continues after its end, from byte {end + 1} on")
+    return VALUES - walk.left
 
 
-def _value(node: AvroNode, body: bytes, at: int) -> int:
-    """Where it ends."""
-    kind = node.kind
-    if kind == "record":
-        for _, of in node.fields:
-            at = _value(of, body, at)
-        return at
-    if kind == "union":
-        number, at = _number(body, at, len(node.branches))
-        return _value(node.branches[number], body, at)
-    if kind in ("array", "map"):
-        return _blocks(node, body, at)
-    if kind in ("int", "long"):
-        return _signed(body, at)[1]
-    if kind == "enum":
-        return _number(body, at, len(node.symbols))[1]
-    if kind in ("bytes", "string"):
-        length, at = _number(body, at, len(body) + 1)
-        return _after(body, at, length)
-    if kind == "boolean" and body[at : at + 1] not in (b"\0", b"\1"):
-        raise NotAvro(f"no boolean at byte {at + 1}")
-    return _after(body, at, node.size if kind == "fixed" else _FIXED[kind])
+class _Walk:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.left = VALUES
 
-
-def _blocks(node: AvroNode, body: bytes, at: int) -> int:
-    [item] = node.branches
-    while True:
-        count, at = _signed(body, at)
-        if count == 0:
+    def value(self, node: AvroNode, at: int) -> int:
+        """Where it ends."""
+        kind = node.kind
+        if kind == "record":
+            self._count(len(node.fields))
+            for _, of in node.fields:
+                at = self.value(of, at)
             return at
-        end = None
-        if count < 0:
-            size, at = _number(body, at, len(body) + 1)
-            count, end = -count, at + size
-        if count > len(body) - at:
+        if kind == "union":
+            number, at = self._number(at, len(node.branches))
+            return self.value(node.branches[number], at)
+        if kind in ("array", "map"):
+            return self._blocks(node, at)
+        if kind in ("int", "long"):
+            return self._signed(at)[1]
+        if kind == "enum":
+            return self._number(at, len(node.symbols))[1]
+        if kind in ("bytes", "string"):
+            return self._counted(at)
+        if kind == "boolean" and self._body[at : at + 1] not in (b"\0", b"\1"):
+            raise NotAvro(f"no boolean at byte {at + 1}")
+        return self._after(at, node.size if kind == "fixed" else _FIXED[kind])
+
+    def _blocks(self, node: AvroNode, at: int) -> int:
+        [item] = node.branches
+        while True:
+            count, at = self._signed(at)
+            if count == 0:
+                return at
+            end = None
+            if count < 0:
+                size, at = self._number(at, len(self._body) + 1)
+                count, end = -count, at + size
+            if count > len(self._body) - at:
+                raise NotAvro("it ends too early")
+            self._count(count)
+            for _ in range(count):
+                at = self.value(item, self._counted(at) if node.kind == "map" else at)
+            if end not in (None, at):
+                raise NotAvro(f"a block that ends elsewhere than it says, at byte {at + 1}")
+
+    def _count(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0:
+            raise NotAvro(f"it holds more than {VALUES:,} values")
+
+    def _counted(self, at: int) -> int:
+        """A text or bytes."""
+        length, at = self._number(at, len(self._body) + 1)
+        return self._after(at, length)
+
+    def _number(self, at: int, below: int) -> tuple[int, int]:
+        number, end = self._signed(at)
+        if not 0 <= number < below:
+            raise NotAvro(f"a number at byte {at + 1} that cannot stand there")
+        return number, end
+
+    def _signed(self, at: int) -> tuple[int, int]:
+        number = 0
+        for place in range(_LONGEST):
+            if at + place >= len(self._body):
+                raise NotAvro("it ends too early")
+            number |= (self._body[at + place] & 0x7F) << 7 * place
+            if self._body[at + place] < 0x80:
+                break
+        else:
+            raise NotAvro(f"a number of more than {_LONGEST} bytes at byte {at + 1}")
+        if number >> 64:
+            raise NotAvro(f"a number of more than 64 bits at byte {at + 1}")
+        return (number >> 1) ^ -(number & 1), at + place + 1
+
+    def _after(self, at: int, length: int) -> int:
+        if at + length > len(self._body):
             raise NotAvro("it ends too early")
-        for _ in range(count):
-            if node.kind == "map":
-                length, at = _number(body, at, len(body) + 1)
-                at = _after(body, at, length)
-            at = _value(item, body, at)
-        if end not in (None, at):
-            raise NotAvro(f"a block that ends elsewhere than it says, at byte {at + 1}")
-
-
-def _number(body: bytes, at: int, below: int) -> tuple[int, int]:
-    number, end = _signed(body, at)
-    if not 0 <= number < below:
-        raise NotAvro(f"a number at byte {at + 1} that cannot stand there")
-    return number, end
-
-
-def _signed(body: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for place in range(_LONGEST):
-        if at + place >= len(body):
-            raise NotAvro("it ends too early")
-        number |= (body[at + place] & 0x7F) << 7 * place
-        if body[at + place] < 0x80:
-            break
-    else:
-        raise NotAvro(f"a number of more than {_LONGEST} bytes at byte {at + 1}")
-    if number >> 64:
-        raise NotAvro(f"a number of more than 64 bits at byte {at + 1}")
-    return (number >> 1) ^ -(number & 1), at + place + 1
-
-
-def _after(body: bytes, at: int, length: int) -> int:
-    if at + length > len(body):
-        raise NotAvro("it ends too early")
-    return at + length
+        return at + length

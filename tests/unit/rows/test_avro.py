@@ -449,6 +449,26 @@ def test_a_few_bytes_take_little_memory() -> None:
     tracemalloc.stop()
 
 
+def test_a_value_that_holds_too_much_is_not_read() -> None:
+    """Items of one byte, of each of which a thousand fields would be made."""
+    item = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}]}
+    item["fields"] += [{"name": f"n{at}", "type": "null"} for at in range(999)]
+    body = b"\xd0\x0f" + b"\2" * 1000 + b"\0"
+    schema = record(("x", "int"), ("l", {"type": "array", "items": item}))
+    [(_, why)] = read({"x": "int32"}, schema, b"\2" + body, unknown="drop").unfit
+    assert why == "not Avro of its schema: it holds more than 1,000,000 values"
+    assert read({"x": "int32"}, schema, b"\2\x02\2\0", unknown="drop").rows.to_pylist() == [{"x": 1}]
+
+
+@pytest.mark.parametrize("limit", ["PART", "VALUES"])
+def test_what_is_decoded_at_once_has_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"connect_core.rows.avro_reading.{limit}", 3)
+    bodies = [b"\2", b"", b"\4", b"\6\6", b"\x08", b"\x0a", b"\x0c"]
+    found = read({"x": "int32"}, record(("x", "int")), *bodies)
+    assert found.rows.field("x").to_pylist() == [1, 2, 4, 5, 6]
+    assert [row for row, _ in found.unfit] == [1, 3]
+
+
 def test_a_value_that_is_too_long_is_not_read() -> None:
     [(_, why)] = read({"x": "bytes"}, record(("x", "bytes")), b"\0" * (4 << 20) + b"\0").unfit
     assert why == "longer than 4 MiB"
@@ -524,3 +544,39 @@ def _word(said: Any) -> str:
     return (
         said if isinstance(said, str) else "union" if isinstance(said, list) else said.get("logicalType", said["type"])
     )
+
+
+_KINDS = st.sampled_from(["null", "int", "long", "double", "bytes", "string", "boolean", "R0", "E0", "what", ""])
+_SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    _KINDS,
+    lambda of: (
+        st.lists(of, max_size=3)
+        | st.fixed_dictionaries({"type": st.sampled_from(["array", "map"])}, optional={"items": of, "values": of})
+        | st.fixed_dictionaries({"type": of}, optional={"logicalType": st.sampled_from(["decimal", "date", "uuid"])})
+        | st.fixed_dictionaries(
+            {
+                "type": st.just("record"),
+                "name": st.sampled_from(["R0", "R1", "a.R2", "7"]),
+                "fields": st.lists(st.fixed_dictionaries({"name": st.sampled_from("abc"), "type": of}), max_size=3),
+            },
+            optional={"namespace": st.sampled_from(["a", ""])},
+        )
+        | st.fixed_dictionaries({"type": st.just("fixed"), "name": st.just("F0"), "size": st.integers(-1, 3)})
+        | st.fixed_dictionaries({"type": st.just("enum"), "name": st.just("E0"), "symbols": st.just(["x", "y"])})
+    ),
+    max_leaves=12,
+)
+
+
+@given(_SCHEMAS, st.lists(st.binary(max_size=20), max_size=4))
+@settings(max_examples=400, deadline=None)
+def test_whatever_schema_comes_is_one_or_has_a_reason(schema: Any, bodies: list[bytes]) -> None:
+    top = {"type": "record", "name": "Top", "fields": [{"name": "x", "type": schema}]}
+    for one in (schema, top):
+        reader = AvroReader(struct_of({"x": "int64", "y": "text"}), "plain", {None: one}, unknown="drop")
+        whole(reader.read(pa.array(bodies, pa.binary())), len(bodies))
+    try:
+        of = fields_of(schema_node(top))
+    except Misfit:
+        return
+    whole(AvroReader(of, "plain", {None: top}).read(pa.array(bodies, pa.binary())), len(bodies))

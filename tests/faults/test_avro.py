@@ -1,0 +1,108 @@
+"""Avro with the number of a Schema Registry, while a worker is killed and the schema changes: a range is finished with
+the number that it was begun with, and nobody asks the registry meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import pytest
+from fastavro import parse_schema, schemaless_writer
+
+from tests.faults.kit.checker import EXACT, account
+from tests.faults.kit.journeys import database_of, receipts_of, run_until_done, struck
+from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
+from tests.faults.kit.topics import JavaReader
+from tests.faults.rows import FaultRow
+from tests.faults.test_rules import RANGE, sends_to_any, told
+from tests.faults.test_transforms import FIELDS, TRANSFORMS, Reshaped, check_rejects, passes
+from tests.schema_registry import Registry, served
+from tests.site import Site
+
+pytestmark = [pytest.mark.server, pytest.mark.fault]
+
+PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+SCHEMA: Any = parse_schema(
+    {
+        "type": "record",
+        "name": "Row",
+        "fields": [
+            {"name": "n", "type": ["null", "string"]},
+            {"name": "price", "type": ["null", PRICE]},
+            *({"name": name, "type": ["null", "string"]} for name in ("who_card", "customer", "origin")),
+        ],
+    }
+)
+
+
+def value(number: int, schema: int) -> bytes:
+    """By another program."""
+    stream = BytesIO()
+    stream.write(b"\0" + schema.to_bytes(4, "big"))
+    row = {"n": f"{number}", "price": Decimal(number % 9_000) / 100, "who_card": "***", "customer": f"Zoë {number}"}
+    schemaless_writer(stream, SCHEMA, row | {"origin": f"kiln-{number}"})
+    return stream.getvalue()
+
+
+@dataclass
+class Numbered(Reshaped):
+    """One queue of a topic → another topic, as Avro."""
+
+    name: str = "as-avro"
+    where: str = "RocketMQ → RocketMQ as Avro"
+    record: str = "Row"
+    registry: Registry = field(default_factory=Registry)
+
+    def apply(self, rules: Any) -> None:
+        with served(self.registry):
+            said = {"url": self.registry.url, "auto_register": True, "subject": f"{self.site.topic}-{self.record}"}
+            self.site.apply(
+                self.name,
+                {
+                    "source": {"rocketmq": {"name_servers": self.site.name_servers, "topics": [self.origin]}},
+                    "sink": {"rocketmq": self.sink()},
+                    "parse": {"format": "json", "fields": FIELDS},
+                    "transforms": TRANSFORMS,
+                    "encode": {"format": "avro", "record": self.record, "framing": "registry", "registry": said},
+                    "errors": {"tolerance": "all"},
+                    "limits": {"range_records": RANGE},
+                },
+            )
+
+    def sink(self) -> dict[str, Any]:
+        return {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1}
+
+    def topics(self) -> list[str]:
+        return [self.site.topic]
+
+    def source_of(self, boundary: int) -> dict[str, list[bytes]]:
+        topic = self.site.topic
+        numbers = filter(passes, range(self.fed))
+        return {topic: [topic.encode() + value(n, 1 if n < boundary else 2) for n in numbers]}
+
+
+@pytest.mark.parametrize("sends", [0, 1, 4])
+def test_a_range_is_finished_with_the_number_that_it_was_begun_with(
+    site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow, sends: int
+) -> None:
+    row.describe("SIGKILL of the worker, then another schema is applied", database=database_of(site))
+    journey = Numbered(site, java_reader, proxy)
+    row.where = journey.where
+    struck(journey, proxy.set(Trap(sends_to_any(journey.topics()), sends, first=kill_sender)), row)
+    journey.record = "Other"
+    journey.apply([])
+    assert journey.registry.schemas.keys() == {1, 2}
+    journey.registry.asked.clear()
+    run_until_done(journey)
+    row.moves_again()
+    ends = [(one["revision"], one["end"]) for one in told(journey)]
+    assert {revision for revision, _ in ends} == {1, 2}
+    boundary = max(end for revision, end in ends if revision == 1)
+    assert boundary <= RANGE
+    found = account(journey.source_of(boundary), journey.target(), receipts_of(journey), journey.spans())
+    assert found.into(row) == EXACT
+    check_rejects(journey)
+    assert journey.registry.asked == []
