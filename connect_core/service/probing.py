@@ -10,6 +10,7 @@ from connect_core.config import ConnectorDocument, Settings, engine_named, load_
 from connect_core.engine.dialling import dial_in
 from connect_core.errors import WaybillError
 from connect_core.masking import mask_secrets
+from connect_core.registry.opening import opened
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 from connect_core.systems import SYSTEMS
@@ -25,7 +26,21 @@ def probe(document: ConnectorDocument, home: Path | None) -> list[Json]:
         other_hosts = list(_other_hosts(document.engine or settings.engine, home, settings))
     except WaybillError as error:
         return [_seen(False, str(error))]
-    return [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink), *other_hosts]
+    ends = [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]
+    return [*ends, *_registries(document), *other_hosts]
+
+
+def _registries(document: ConnectorDocument) -> Iterator[Json]:
+    """Whether each answers; what it has does not matter."""
+    for name, said in (("parse", document.parse.registry), ("encode", document.encode.registry)):
+        if said is None:
+            continue
+        try:
+            registry = opened(reveal(said.model_dump(exclude_defaults=True)))
+            registry.schema(1)
+            yield _seen(True, f"{name}: the schema registry at {registry.url} answers")
+        except WaybillError as error:
+            yield _seen(False, f"{name}: {error}")
 
 
 def _other_hosts(engine: str, home: Path | None, settings: Settings) -> Iterator[Json]:

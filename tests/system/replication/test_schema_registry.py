@@ -60,6 +60,7 @@ def test_numbers_are_asked_for_when_a_document_is_applied_and_schemas_when_recor
             in site.start("apply", "to.yaml", "--dry-run").communicate(timeout=60)[1]
         )
         assert registry.schemas == {}
+        assert f"encode: the schema registry at {registry.url} answers" in site.waybill("check", "to.yaml", "--probe")
         registry.add("another", "{}")  # so that the number is no number of a first one
         site.waybill("apply", "to.yaml")
         site.waybill("apply", "to.yaml")

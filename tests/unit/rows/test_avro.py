@@ -419,7 +419,7 @@ def _bodies(draw: st.DrawFn) -> bytes | None:
 
 
 @given(st.lists(_bodies(), max_size=8), st.sampled_from([SCHEMA, STRICT, DROPPED]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason(some: list[bytes | None], schema: Any) -> None:
     values = pa.array(some, pa.binary())
     reader = AvroReader(WIDE, "plain", {None: schema}, unknown="drop")
