@@ -25,7 +25,7 @@ from connect_core.systems import sink as opened_sink
 REPAIRED = "repaired"
 REPAIR = "waybill verify --repair"
 """Why a backfill was begun that repairs."""
-_WAY = ("sink", "filter", "parse", "rules", "transforms")
+_WAY = ("sink", "filter", "parse", "rules", "transforms", "encode")
 """What of a document says where a record goes, and as what."""
 Progress = Callable[[int, int], None]
 """Told how many of how many ranges have been read again."""

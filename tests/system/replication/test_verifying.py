@@ -180,3 +180,23 @@ def test_nothing_is_sent_again_from_a_source_that_was_created_again(inline_site:
     assert (former["end"], former["in_source"]) == (50, False)
     site.waybill("verify", "a", "--repair", "--yes", "--engine", "inline", code=2)
     assert sorted(site.messages()) == sorted(b"new %d" % number for number in range(80))
+
+
+@pytest.mark.server
+def test_what_another_encoding_would_make_is_not_sent_again(inline_site: Site) -> None:
+    """The target had JSON; a repair would make Avro of it."""
+    site, source = inline_site, f"{inline_site.topic}-in"
+    fill(site.name_servers, source, [[b'{"id":%d}' % number for number in range(50)]])
+    document = {
+        "source": {"rocketmq": {"name_servers": list(site.name_servers), "topics": [source]}},
+        "sink": {"rocketmq": {"name_servers": list(site.name_servers), "topic": site.topic, "on_replaced": "continue"}},
+        "parse": {"format": "json", "fields": {"id": "int64"}},
+    }
+    site.apply("a", {**document, "encode": {"format": "json"}})
+    assert counts(moved(site)) == {"records": 50, **ALL_SAME}
+    site.apply("a", {**document, "encode": {"format": "avro"}})
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(site.topic)
+    (former,) = [one for one in verified(site, code=DIFFERS)["others"] if one["verdict"] == "differs"]
+    assert (former["in_source"], former["in_target"]) == (True, False)
+    site.waybill("verify", "a", "--repair", "--yes", "--engine", "inline", code=2)
