@@ -254,6 +254,9 @@ def _json_converter(into: TranslatedDocument, key: str) -> None:
 def _avro_converter(into: TranslatedDocument, key: str, given: str) -> None:
     """As a JSON converter. RocketMQ's registry is another one, and writes something else before a value."""
     registry = "framing: registry, registry: {url: …}"
+    if key == _VALUE_CONVERTER and into.given.get(_TRANSFORMS):
+        into.refuse(key, f"transforms of Avro need its schema; {_NATIVE} says it: parse: {{format: avro, {registry}}}")
+        return
     if into.role == "source":
         says = f"says their fields in parse, and encode: {{format: avro, {registry}}}"
         into.refuse(key, f"lines do not become Avro here; {_NATIVE} {says}")

@@ -16,6 +16,7 @@ from connect_core.pipeline.references import names_in, properties_in, read_condi
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.types import Type
 from connect_core.sdk.templates import Kind, Reference, template
+from connect_core.sdk.values import Json
 
 Named = tuple[Place, str]
 """A place of the document, and the words about it."""
@@ -50,7 +51,8 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     fields = _Fields(source.system, plugin.source_fields, document.parse.rows())
     yield from _of_filter(document.filter, fields)
     yield from _of_transforms(document, fields)
-    fields = _Fields(source.system, plugin.source_fields, last_rows(document))
+    kinds = plugin.source_fields.union(*map(set_by, document.transforms))
+    fields = _Fields(source.system, kinds, last_rows(document))
     for place, rule in enumerate(document.rules):
         if rule.enabled:
             yield from ((("rules", place, key), f"rule {rule.name}: {words}") for key, words in _of_rule(rule, fields))
@@ -130,6 +132,13 @@ def _of_transforms(document: ConnectorDocument, fields: _Fields) -> Iterator[Nam
         for text, name in step_of(written).references().items():
             if name.kind != "payload" and (words := fields.wrong(text, name)):
                 yield ("transforms", number), f"{next(iter(written))}: {words}"
+        fields = _Fields(fields.system, fields.kinds | set_by(written), fields.rows)
+
+
+def set_by(step: Json) -> frozenset[Kind]:
+    """What records have behind a step, whatever their source."""
+    kinds: Mapping[str, Kind] = {"key": "key", "tags": "tags", "headers": "header"}
+    return frozenset(kinds[name] for name in step.get("record", ()) if name in kinds)
 
 
 def _of_condition(when: str, fields: _Fields) -> Iterator[str]:

@@ -158,6 +158,13 @@ def test_avro_in_a_topic_passes_as_it_is_and_is_told(
     assert any("value.converter: line 1: lines do not become Avro here" in one for one in told), told
 
 
+def test_avro_is_not_changed_as_if_it_were_text(faults: Callable[..., list[str]]) -> None:
+    steps = {"transforms": "hoist", "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
+    converter = {"value.converter": "io.confluent.connect.avro.AvroConverter", "transforms.hoist.field": "line"}
+    told = faults(json.dumps({**SINK, **steps, **converter}), suffix=".json")
+    assert any("value.converter: line 1: transforms of Avro need its schema" in one for one in told), told
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -184,3 +184,16 @@ def test_where_headers_may_be_a_format_does_not_hide_them(faults: Faults) -> Non
 def test_a_format_that_means_nothing(faults: Faults, parse: str, words: str) -> None:
     (found,) = faults(_document(f"parse: {parse}"))
     assert words in found, found
+
+
+def test_what_a_step_has_set_is_there_behind_it(faults: Faults) -> None:
+    fields = "parse: {format: json, fields: {id: text}}\ntransforms:\n"
+    step = '- record: {key: "{$.id}", headers: {site: x}}\n'
+    condition = "- filter: header:site IS NOT NULL\n"
+    rule = _rule("when: \"header:site = 'x' AND KEYS IS NOT NULL\"")
+    assert faults(_document(f"{fields}{step}{condition}{rule}")) == []
+    [before] = faults(_document(f"{fields}{condition}{step}"))
+    assert "transforms.0" in before
+    assert HEADERLESS in before
+    [other] = faults(_document(f"{fields}{step}" + _rule("when: \"TAGS = 'a'\"")))
+    assert "names the tags" in other
