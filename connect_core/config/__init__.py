@@ -12,7 +12,8 @@ Sees the option models of systems, never their drivers.
 from connect_core.config.checking import Checked, check, check_beside, check_paths, load_document
 from connect_core.config.differences import difference
 from connect_core.config.diverting import diverted, single_writers, sink_changes
-from connect_core.config.document import ALL, ConnectorDocument
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.document_errors import ALL
 from connect_core.config.engines import EngineOptions, engine_for, engine_named
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url

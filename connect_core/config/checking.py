@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from connect_core.config import flat, option_models
 from connect_core.config.compatibility import conflict, schedule_conflict, verification_conflict
-from connect_core.config.document import ConnectorDocument, Endpoint
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
 from connect_core.config.examples import unmet_examples, with_absolute_paths

@@ -7,19 +7,14 @@ judge them. Nothing is read, looked up or resolved.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BeforeValidator,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, field_validator
 
+from connect_core.config.document_errors import Errors
+from connect_core.config.document_parts import DocumentPart, Endpoint
 from connect_core.config.example_models import Example
-from connect_core.config.payloads import DocumentPart, Encode, Parse
+from connect_core.config.payloads import Encode, Parse
 from connect_core.config.schedule import Schedule
 from connect_core.config.units import Bytes, Seconds, Share
 from connect_core.pipeline import sql
@@ -32,9 +27,6 @@ from connect_core.systems import topic_filters
 MAX_NAME_LENGTH = 100
 MAX_AIRFLOW_NAME_LENGTH = 256
 """Of a queue and of a pool."""
-ALL = -1
-"""The tolerance that never ends a run."""
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
 
@@ -96,34 +88,6 @@ def check_template(text: str) -> str:
     return text
 
 
-def parse_tolerance(value: object) -> int:
-    """`none` is 0, `all` is ALL; else the number of rejects that a range may have."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    words = {"none": 0, "all": ALL}
-    if not isinstance(value, str) or value not in words:
-        raise ValueError(f"{value!r} is not none, all or the number of records that may fail in a range")
-    return words[value]
-
-
-class Endpoint(DocumentPart):
-    """One end: `{SYSTEM: {options}}`."""
-
-    system: str
-    options: dict[str, Any]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _single(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or len(value) != 1:
-            found = f"{', '.join(map(str, value)) or 'nothing'}" if isinstance(value, dict) else repr(value)
-            raise ValueError(f"needs exactly one system with its options, as {{file: {{path: in.log}}}}; found {found}")
-        system, options = next(iter(value.items()))
-        if options is not None and not isinstance(options, dict):
-            raise ValueError(f"the options of {system} must be a mapping, not {options!r}")
-        return {"system": str(system), "options": options or {}}
-
-
 class Filter(DocumentPart):
     """Which records pass; the others are counted as filtered. All that is given must hold."""
 
@@ -180,52 +144,6 @@ class Limits(DocumentPart):
         strict=True,
         description="Records a second that the connector reads at most, divided equally among its tasks; 0: no limit.",
     )
-
-
-class RejectBudget(DocumentPart):
-    """How many of the records that `tolerance` allows to fail may do so within a time, whatever runs."""
-
-    records: int | None = Field(
-        default=None, ge=1, strict=True, description="So many records of each partition within the window."
-    )
-    share: Share | None = Field(
-        default=None,
-        description="This share of the records read of each partition within the window, of 1,000 at least.",
-    )
-    window: Seconds = Field(default=3600.0, gt=0, description="How far back is counted, by settled receipts.")
-
-    @model_validator(mode="after")
-    def _limits(self) -> Self:
-        if self.records is None and self.share is None:
-            raise ValueError("limits nothing: give records, share or both")
-        return self
-
-
-class Errors(DocumentPart):
-    """What happens to records that fail, and to records that are gone."""
-
-    tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
-        default=0,
-        description="none, all, or how many records of each partition a run may reject, a window included; one more "
-        "puts the partition aside until the next run.",
-    )
-    budget: RejectBudget | None = Field(
-        default=None,
-        description="Of what tolerance allows, how many records may fail within a time, over all runs; one more puts "
-        "the partition aside until the window has moved on.",
-    )
-    dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
-    on_data_loss: Literal["fail", "skip"] = Field(
-        default="fail",
-        validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
-        description="When records of the source are gone: fail, or record the gap and continue after it.",
-    )
-
-    @model_validator(mode="after")
-    def _budget_of_something(self) -> Self:
-        if self.budget and not self.tolerance:
-            raise ValueError("budget limits what tolerance allows, and tolerance is none: make it all, or a number")
-        return self
 
 
 class Alerts(DocumentPart):

@@ -16,7 +16,9 @@ from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 
 from connect_core.config import option_models
-from connect_core.config.document import ConnectorDocument, Endpoint, parse_tolerance
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.document_errors import parse_tolerance
+from connect_core.config.document_parts import Endpoint
 from connect_core.config.example_models import ExampleOutput, check_payload, check_reason
 from connect_core.config.references import is_secret_name
 from connect_core.config.units import parse_bytes, parse_seconds, parse_share, show_bytes, show_seconds

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from connect_core.config.document_parts import DocumentPart
 from connect_core.config.registries import Registry, SubjectRegistry
 from connect_core.pipeline import avro, formats
 from connect_core.pipeline.formats import MAX_PATTERN, Format
@@ -14,10 +15,6 @@ from connect_core.rows.avro_schemas import is_name, schema_node
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json
-
-
-class DocumentPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def check_fields(written: Json | None) -> Json | None:

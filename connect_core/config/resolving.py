@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connect_core.config.checking import injected_values
-from connect_core.config.document import ConnectorDocument, Endpoint
+from connect_core.config.document import ConnectorDocument
+from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import Surroundings, read_end
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack

@@ -16,7 +16,7 @@ from connect_core.config import (
     load_settings,
     masked,
 )
-from connect_core.config.document import Endpoint
+from connect_core.config.document_parts import Endpoint
 from connect_core.config.schedule import Schedule
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector, Ledger

@@ -1,0 +1,69 @@
+"""The errors of a connector document: what happens to records that fail, and to records that are gone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+
+from connect_core.config.document_parts import DocumentPart
+from connect_core.config.units import Seconds, Share
+
+ALL = -1
+"""The tolerance that never ends a run."""
+
+
+def parse_tolerance(value: object) -> int:
+    """`none` is 0, `all` is ALL; else the number of rejects that a range may have."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    words = {"none": 0, "all": ALL}
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{value!r} is not none, all or the number of records that may fail in a range")
+    return words[value]
+
+
+class RejectBudget(DocumentPart):
+    """How many of the records that `tolerance` allows to fail may do so within a time, whatever runs."""
+
+    records: int | None = Field(
+        default=None, ge=1, strict=True, description="So many records of each partition within the window."
+    )
+    share: Share | None = Field(
+        default=None,
+        description="This share of the records read of each partition within the window, of 1,000 at least.",
+    )
+    window: Seconds = Field(default=3600.0, gt=0, description="How far back is counted, by settled receipts.")
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.records is None and self.share is None:
+            raise ValueError("limits nothing: give records, share or both")
+        return self
+
+
+class Errors(DocumentPart):
+    """What happens to records that fail, and to records that are gone."""
+
+    tolerance: Annotated[int, BeforeValidator(parse_tolerance)] = Field(
+        default=0,
+        description="none, all, or how many records of each partition a run may reject, a window included; one more "
+        "puts the partition aside until the next run.",
+    )
+    budget: RejectBudget | None = Field(
+        default=None,
+        description="Of what tolerance allows, how many records may fail within a time, over all runs; one more puts "
+        "the partition aside until the window has moved on.",
+    )
+    dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
+    on_data_loss: Literal["fail", "skip"] = Field(
+        default="fail",
+        validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
+        description="When records of the source are gone: fail, or record the gap and continue after it.",
+    )
+
+    @model_validator(mode="after")
+    def _budget_of_something(self) -> Self:
+        if self.budget and not self.tolerance:
+            raise ValueError("budget limits what tolerance allows, and tolerance is none: make it all, or a number")
+        return self
