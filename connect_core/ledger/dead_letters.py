@@ -51,7 +51,9 @@ class DeadLetter:
     """A rejected record: `offset`, `ordinal` and `incarnation` with its partition are its coordinates. `stage`, `kind`
     and `message` are of the first rejection, `again` is that of the last replay. `attributes` is what it had beside
     payload and topic; None where what is kept is not the whole record. `replay` is the stream of the replay that has
-    it, or had it last, `replayed_run` the run of it that has settled it."""
+    it, or had it last, `replayed_run` the run of it that has settled it. One that goes `to_sink`, the second target of
+    its connector, has the number `sink_number` on its way; `sink_run` has settled it there, and `sink_refused` says why
+    that target could not take it."""
 
     id: int
     uid: str
@@ -73,6 +75,10 @@ class DeadLetter:
     replayed_at: datetime | None = None
     again: Reason | None = None
     discarded_at: datetime | None = None
+    to_sink: bool = False
+    sink_number: int | None = None
+    sink_run: str | None = None
+    sink_refused: str | None = None
 
     @property
     def reason(self) -> Reason:
@@ -163,12 +169,13 @@ class DeadLetters(Transactions):
         return len(found)
 
     def erase_dead_letters(self, uid: str, wanted: Wanted, *, who: str, why: str = "", asked: Json) -> int:
-        """Takes payload, key, headers and time out of those that are not open; returns how many had them. Number, place
-        and reason stay."""
+        """Takes payload, key, headers and time out of those that are not open, and not on their way to a second target;
+        returns how many had them. Number, place and reason stay."""
+        on_its_way = sa.and_(DEAD_LETTERS.c.sink_number.is_not(None), DEAD_LETTERS.c.sink_run.is_(None))
         held = sa.or_(sa.func.length(DEAD_LETTERS.c.original) > 0, DEAD_LETTERS.c.attributes.is_not(sa.null()))
         with self._write() as connection:
             locked(connection, uid)
-            query = sa.select(DEAD_LETTERS.c.id).where(*conditions(uid, wanted), ~_IS["open"], held)
+            query = sa.select(DEAD_LETTERS.c.id).where(*conditions(uid, wanted), ~_IS["open"], held, ~on_its_way)
             found = list(connection.scalars(query))
             for some in chunks(found):
                 erased = DEAD_LETTERS.update().where(DEAD_LETTERS.c.id.in_(some))
@@ -254,4 +261,8 @@ def dead_letter_of(row: Any) -> DeadLetter:
         replayed_at=row.replayed_at,
         again=again,
         discarded_at=row.discarded_at,
+        to_sink=bool(row.to_sink),
+        sink_number=row.sink_number,
+        sink_run=row.sink_run,
+        sink_refused=row.sink_refused,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from connect_core.ledger.auditing import CREATED, note
@@ -82,8 +83,7 @@ class Identity(Transactions):
     def restored_at(self) -> datetime | None:
         """When this ledger was marked as restored last; None: never."""
         with self._read() as connection:
-            found: datetime | None = connection.scalar(_LAST_RESTORED)
-        return found
+            return last_restored(connection)
 
     def restored_since(self, uid: str) -> bool:
         """Whether this ledger was restored after it had got to know this connector: then it may have forgotten targets
@@ -107,6 +107,12 @@ class Identity(Transactions):
                 if not _cannot_be_asked(error):
                     raise
         return ""
+
+
+def last_restored(connection: Connection) -> datetime | None:
+    """None: never."""
+    found: datetime | None = connection.scalar(_LAST_RESTORED)
+    return found
 
 
 def _cannot_be_asked(error: DBAPIError) -> bool:

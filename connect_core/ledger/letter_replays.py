@@ -121,7 +121,7 @@ class LetterReplays(Transactions):
         sizes = sa.select(DEAD_LETTERS.c.id, sa.func.length(DEAD_LETTERS.c.original).label("size")).where(mine)
         with self._read() as connection:
             listed = connection.execute(sizes.order_by(DEAD_LETTERS.c.id).limit(max_records + 1)).all()
-            upto = _cut([(row.id, row.size) for row in listed], end, max_records, max_bytes)
+            upto = cut([(row.id, row.size) for row in listed], end, max_records, max_bytes)
             query = sa.select(DEAD_LETTERS).where(mine, DEAD_LETTERS.c.id < upto).order_by(DEAD_LETTERS.c.id)
             rows = connection.execute(query)
             return Letters(tuple(Letter(row.id, row.original, row.topic, row.attributes) for row in rows), upto)
@@ -156,7 +156,7 @@ def _has_newer(stream: str) -> sa.ColumnElement[bool]:
     return sa.exists().where(*same, *newer)
 
 
-def _cut(listed: Sequence[tuple[int, int]], end: int, max_records: int, max_bytes: int) -> int:
+def cut(listed: Sequence[tuple[int, int]], end: int, max_records: int, max_bytes: int) -> int:
     """The number before which the letters are within both limits."""
     held = 0
     for place, (number, size) in enumerate(listed):

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.dead_letters import UNTOUCHED
+from connect_core.ledger.errors_sink import ERRORS_SINK, close_sent_letters, moves_letters
 from connect_core.ledger.floors import WantedMove, moved
 from connect_core.ledger.gaps import keep_gaps
 from connect_core.ledger.leases import Lease, fence
@@ -51,6 +52,7 @@ class _Closing:
     run_id: str
     epoch: int
     moment: datetime
+    to_sink: bool
 
     def place(self) -> Row:
         """The columns that say of which partition something is."""
@@ -63,8 +65,11 @@ class _Closing:
 class Settling(Transactions):
     """The part of the ledger that closes ranges."""
 
-    def settle(self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome]) -> None:
-        """Closes the ranges of all `outcomes` that have a receipt, each at the end that its receipt reached.
+    def settle(
+        self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome], *, to_sink: bool = False
+    ) -> None:
+        """Closes the ranges of all `outcomes` that have a receipt, each at the end that its receipt reached. New dead
+        letters go `to_sink`, a second target, when there is one.
 
         Called again with the same outcomes it changes nothing and returns. Raises DataError, and changes nothing, when
         a receipt does not fit its range, its sums do not hold or it moves a floor from where that does not stand;
@@ -80,7 +85,7 @@ class Settling(Transactions):
                 fence(connection, leases)
                 for_closing = _checked(connection, uid, epoch, receipts)
                 moment = now()
-                closings = [_Closing(row, receipts[row.id], run_id, epoch, moment) for row in for_closing]
+                closings = [_Closing(row, receipts[row.id], run_id, epoch, moment, to_sink) for row in for_closing]
                 _close(connection, closings, _moved_floors(connection, closings))
                 if any(row.planned_end >= OPEN_END for row in for_closing):
                     merge_settled(connection, run_id, {row.partition_id for row in for_closing})
@@ -177,6 +182,8 @@ def _close(connection: Connection, closings: Sequence[_Closing], floors: Sequenc
     for one in closings:
         if replays_letters(one.row.stream):
             close_letters(connection, one.row, one.receipt, one.run_id, one.moment)
+        elif one.row.stream == ERRORS_SINK:
+            close_sent_letters(connection, one.row, one.receipt, one.run_id)
     connection.execute(_CLOSE, [_closed_row(one) for one in closings])
     upsert(connection, OFFSETS, OFFSET_KEY, [_offset_row(one) for one in closings])
     upsert(connection, FLOORS, FLOOR_KEY, floors)
@@ -212,9 +219,11 @@ def _gap_rows(one: _Closing) -> list[Row]:
 
 
 def _dead_letter_rows(one: _Closing) -> list[Row]:
-    """New ones: a replay of dead letters has none."""
-    if replays_letters(one.row.stream):
+    """New ones: what moves dead letters has none. One that is rejected once more, after an offset was moved back, keeps
+    what it is on the way to the second target: it goes there once."""
+    if moves_letters(one.row.stream):
         return []
+    to_sink = {"to_sink": True} if one.to_sink else {}
     return [
         {
             **one.place(),
@@ -228,6 +237,7 @@ def _dead_letter_rows(one: _Closing) -> list[Row]:
             "original": reject.original,
             "topic": None if reject.topic is None else storable(reject.topic),
             "attributes": reject.attributes,
+            **to_sink,
             **UNTOUCHED,
         }
         for reject in one.receipt.rejects

@@ -304,7 +304,9 @@ OFFSET_CHANGES = sa.Table(
 
 # `stage`, `kind` and `message` are of the first rejection. `attributes` is what the record had beside its payload, and
 # NULL where it is not whole. `replay_stream` is the replay that has it, or had it last; `replayed_at` when that settled
-# it: delivered, unless `again_stage` and the two beside it say why it was rejected again.
+# it: delivered, unless `again_stage` and the two beside it say why it was rejected again. One that goes `to_sink`, the
+# second target of its connector (else NULL), gets a `sink_number` on its way; `sink_run` has settled it there, and
+# `sink_refused` says why that target could not take it.
 DEAD_LETTERS = sa.Table(
     "dead_letters",
     METADATA,
@@ -332,8 +334,14 @@ DEAD_LETTERS = sa.Table(
     sa.Column("again_kind", sa.Text),
     sa.Column("again_message", sa.Text),
     sa.Column("discarded_at", UtcTime),
+    sa.Column("to_sink", sa.Boolean),
+    sa.Column("sink_number", sa.BigInteger),
+    sa.Column("sink_run", _RunId),
+    sa.Column("sink_refused", sa.Text),
     sa.UniqueConstraint("uid", "stream", "partition_id", "incarnation", "record_offset", "ordinal", "stage"),
     sa.Index(None, "uid", "replay_stream"),
+    sa.Index(None, "uid", "partition_id", "sink_number"),
+    sa.Index("ix_dead_letters_unsent", "uid"),  # only of those that go to a second target, and are not settled there
     # By the record, in whatever stream it was rejected.
     sa.Index(None, "uid", "partition_id", "incarnation", "record_offset"),
 )

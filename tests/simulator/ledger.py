@@ -89,8 +89,10 @@ class SimulatedLedger(Ledger):
         self._have_moved()
         return opened
 
-    def settle(self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome]) -> None:
-        super().settle(leases, run_id, uid, outcomes)
+    def settle(
+        self, leases: Sequence[Lease], run_id: str, uid: str, outcomes: Sequence[Outcome], *, to_sink: bool = False
+    ) -> None:
+        super().settle(leases, run_id, uid, outcomes, to_sink=to_sink)
         for one in outcomes:
             self._say(f"settled: range {one.range_id} {_receipt(one)}")
         self._have_moved()
