@@ -14,12 +14,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from connect_core.config import flat, option_models
+from connect_core.config import errors_sinks, flat, option_models
 from connect_core.config.compatibility import conflict, schedule_conflict, verification_conflict
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
+from connect_core.config.errors_sinks import read_errors_sink, unfit_errors_sink, with_errors_sink
 from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.mask_keys import key_faults
@@ -57,6 +58,8 @@ class _Examined:
     ends: tuple[End, ...] = ()
     faults: tuple[Fault, ...] = ()
     notices: tuple[str, ...] = ()
+    second: End | None = None
+    """The target of dead letters beside the ledger."""
 
     def checked(self) -> Checked:
         """Raises ConfigError with every fault."""
@@ -65,13 +68,16 @@ class _Examined:
         document = ConnectorDocument.model_validate(self.data)
         return Checked(document, self.data, self.written.where, (*self.notices, *_advice(document)))
 
-    def neighbour(self) -> Neighbour | None:
-        """For the others; None as long as its ends are not sound."""
-        if len(self.ends) < len(ROLES) or any(end.faults for end in self.ends):
-            return None
+    def neighbours(self) -> Iterator[Neighbour]:
+        """For the others: one for each target. None as long as its ends are not sound."""
+        ends = (*self.ends, self.second) if self.second else self.ends
+        if len(self.ends) < len(ROLES) or any(end.faults for end in ends):
+            return
         source, sink = self.ends
-        selects = bool(self.data.get("rules") or self.data.get("filter"))
-        return Neighbour(str(self.data.get("name")), self.written, source, sink, selects)
+        name, selects = str(self.data.get("name")), bool(self.data.get("rules") or self.data.get("filter"))
+        yield Neighbour(name, self.written, source, sink, selects)
+        if self.second:
+            yield Neighbour(name, self.written, source, self.second, selects=True, place=errors_sinks.PLACE)
 
 
 def check_paths(
@@ -139,13 +145,17 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
             faults += end.faults
             data[role] = {end.system: end.own}
             ends.append(end)
+    second = _errors_sink(data, around, written)
+    if second:
+        faults += second.faults
+        data = with_errors_sink(data, second)
     faults += _engine_faults(data, home, written)
     if not faults and data.get("examples"):
         data["examples"] = with_absolute_paths(data["examples"], around.roots)
     if len(ends) == len(ROLES) and not faults:
-        faults += _conflicts(data, ends[0], ends[1], written)
+        faults += _conflicts(data, ends[0], ends[1], second, written)
     faults += [fault_at(*wrong, written) for wrong in _times_conflicts(data, ends)]
-    return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices))
+    return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices), second)
 
 
 def _times_conflicts(data: Json, ends: Sequence[End]) -> Iterator[tuple[Place, str]]:
@@ -170,16 +180,31 @@ def injected_values(uid: str, name: Any, tasks: Any) -> dict[str, Any]:
 
 def _end(role: Role, data: Json, around: Surroundings, written: Written) -> End | None:
     """One end, or None when it has not even its shape: that is the document model's fault to report."""
-    value = data.get(role)
+    if (given := _system_and_options(data.get(role))) is None:
+        return None
+    return read_end(role, *given, around, _injected(data), written)
+
+
+def _errors_sink(data: Json, around: Surroundings, written: Written) -> End | None:
+    """The second target of dead letters; None also when it has not even its shape."""
+    if (given := _system_and_options(errors_sinks.written_in(data))) is None:
+        return None
+    return read_errors_sink(*given, around, _injected(data), written)
+
+
+def _system_and_options(value: Any) -> tuple[str, Json] | None:
     if not isinstance(value, dict) or len(value) != 1:
         return None
     system, options = next(iter(value.items()))
     if options is not None and not isinstance(options, dict):
         return None
+    return str(system), options or {}
+
+
+def _injected(data: Json) -> dict[str, Any]:
     tasks = data.get("tasks")
     known = tasks if isinstance(tasks, int) and tasks > 0 else 1
-    injected = injected_values(_ANY_UID, str(data.get("name", "")), known)
-    return read_end(role, str(system), options or {}, around, injected, written)
+    return injected_values(_ANY_UID, str(data.get("name", "")), known)
 
 
 def _faulty(written: Written, faults: Sequence[Fault]) -> ConfigError:
@@ -194,10 +219,12 @@ def _document_faults(data: Json, written: Written) -> list[Fault]:
     return []
 
 
-def _conflicts(data: Json, source: End, sink: End, written: Written) -> Iterator[Fault]:
+def _conflicts(data: Json, source: End, sink: End, second: End | None, written: Written) -> Iterator[Fault]:
     """Of a document whose parts are sound by themselves."""
     if wrong := conflict(source, sink):
         yield fault_at(*wrong, written)
+    if second:
+        yield from (fault_at(*wrong, written) for wrong in unfit_errors_sink(source, second))
     document = ConnectorDocument.model_validate(data)
     if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document)]:
         yield from unfit
@@ -240,12 +267,11 @@ def _between(
     examined: Sequence[_Examined], standing: Mapping[str, Json], home: Path | None, settings: Settings
 ) -> Iterator[Fault]:
     """Faults that a document has only beside others: those with it, and the connectors that stay as they are."""
-    ours = [item.neighbour() for item in examined]
+    ours = [one for item in examined for one in item.neighbours()]
     names = {item.data.get("name") for item in examined}
     rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
-    others = [_examined(one, home, settings).neighbour() for one in rest]
-    given = [one for one in ours if one]
-    for at, place, words in unfit_neighbours(given, [one for one in others if one]):
+    others = [each for one in rest for each in _examined(one, home, settings).neighbours()]
+    for at, place, words in unfit_neighbours(ours, others):
         yield _in(at.written, fault_at(place, words, at.written))
     for item in examined:
         before = standing.get(str(item.data.get("name")))

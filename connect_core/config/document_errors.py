@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from connect_core.config.document_parts import DocumentPart
+from connect_core.config.document_parts import DocumentPart, Endpoint
 from connect_core.config.units import Seconds, Share
 
 ALL = -1
@@ -56,6 +56,16 @@ class Errors(DocumentPart):
         "the partition aside until the window has moved on.",
     )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
+    sink: Endpoint | None = Field(
+        default=None,
+        description="A second target that rejected records go to, as they were read: {SYSTEM: {options}}, as the sink "
+        "has it. The ledger keeps them all the same.",
+    )
+    headers: Literal["none", "connect"] = Field(
+        default="none",
+        description="connect: records in that target say where they were read and why they were rejected, in the "
+        "headers that Kafka Connect and RocketMQ Connect have for it: `__connect.errors.topic` and so on.",
+    )
     on_data_loss: Literal["fail", "skip"] = Field(
         default="fail",
         validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
@@ -66,4 +76,10 @@ class Errors(DocumentPart):
     def _budget_of_something(self) -> Self:
         if self.budget and not self.tolerance:
             raise ValueError("budget limits what tolerance allows, and tolerance is none: make it all, or a number")
+        return self
+
+    @model_validator(mode="after")
+    def _headers_of_something(self) -> Self:
+        if self.headers != "none" and self.sink is None:
+            raise ValueError("headers are those of records in errors.sink: name one")
         return self

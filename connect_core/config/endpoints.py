@@ -58,17 +58,26 @@ class End:
 
 
 def read_end(
-    role: Role, system: str, own: Json, around: Surroundings, injected: Mapping[str, Any], written: Written
+    role: Role,
+    system: str,
+    own: Json,
+    around: Surroundings,
+    injected: Mapping[str, Any],
+    written: Written,
+    *,
+    at: Place | None = None,
+    pinned_as: str = "",
 ) -> End:
-    """`injected` are the values that no document gives, by name of the field."""
-    place: Place = (role, system)
+    """`injected` are the values that no document gives, by name of the field. The end stands at its role in the
+    document, and among what is pinned, unless it is said where."""
+    place: Place = (*(at or (role,)), system)
     model = option_models.find(role, system)
     if model is None:
         return End(system, own, own, (fault_at(place, _no_such(role, system), written),))
     unknown: list[Fault] = []
     connection: Json | None = None
     try:
-        options, own, connection = _with_connection(model, system, own, around, around.pinned.get(role))
+        options, own, connection = _with_connection(model, system, own, around, around.pinned.get(pinned_as or role))
     except ConfigError as error:
         unknown.append(fault_at((*place, connections.KEY), _in_one_line(error), written))
         options = {name: value for name, value in own.items() if name != connections.KEY}

@@ -22,13 +22,15 @@ Wrong = tuple["Neighbour", Place, str]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A connector whose ends are sound. One that `selects` by a filter or rules need not pass on what it reads."""
+    """A connector whose ends are sound. One that `selects` by a filter or rules need not pass on what it reads. `place`
+    is where its sink stands: a second target of the same connector is a neighbour of its own, which reads nothing."""
 
     name: str
     written: Written
     source: End
     sink: End
     selects: bool
+    place: Place = ("sink",)
 
     @cached_property
     def writes(self) -> FilesWritten:
@@ -39,7 +41,8 @@ class Neighbour:
     def reads(self) -> FilesRead:
         """Looks for files."""
         end = self.source.configured()
-        return end.plugin.files_read(end.options) or FilesRead("", lambda written: False)
+        read = end.plugin.files_read(end.options) if self.place == ("sink",) else None
+        return read or FilesRead("", lambda written: False)
 
     def told(self) -> str:
         """Who it is, for the fault of another one."""
@@ -82,7 +85,7 @@ def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> It
             if other is not None and other is not one:
                 yield (
                     one,
-                    ("sink", one.sink.system, one.writes.option),
+                    (*one.place, one.sink.system, one.writes.option),
                     f"{path} is also written by {other.told()}, and a file can have one writer only: give one of them"
                     " another path",
                 )
@@ -98,10 +101,10 @@ def _files_handed_over(given: Sequence[Neighbour], others: Sequence[Neighbour]) 
     why = "lines there may still be moved and written again. Let them share a topic, or read the same source"
     for one in given:
         if writer := next((other for other in [*given, *others] if _hands_over(other, one)), None):
-            place = ("source", one.source.system, one.reads.option)
+            place: Place = ("source", one.source.system, one.reads.option)
             yield one, place, f"it names a file that {writer.told()} writes: {why}"
         if reader := next((other for other in others if _hands_over(one, other)), None):
-            place = ("sink", one.sink.system, one.writes.option)
+            place = (*one.place, one.sink.system, one.writes.option)
             yield one, place, f"{reader.told()} reads this file: {why}"
 
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from connect_core.config import errors_sinks
 from connect_core.config.checking import injected_values
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_parts import Endpoint
-from connect_core.config.endpoints import Surroundings, read_end
+from connect_core.config.endpoints import End, Surroundings, read_end
+from connect_core.config.errors_sinks import read_errors_sink
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
 from connect_core.config.ruling import are_all_elsewhere, pipeline_of, rule_patterns, rule_topics
@@ -45,6 +47,10 @@ class Resolved:
     window_s: float = 0.0
     assignment: str = "even"
     connections: Json = field(default_factory=dict)
+    errors_sink: Side | None = None
+    """A second target of dead letters, beside the ledger."""
+    errors_headers: bool = False
+    """Whether records there say where they were read and why they were rejected."""
 
 
 def resolve(
@@ -61,24 +67,28 @@ def resolve(
     sides: dict[Role, Side] = {}
     said: Json = {}
     faults: list[Fault] = []
+    injected = {
+        **injected_values(uid, document.name, document.tasks),
+        "send_timeout_s": settings.send_timeout_s,
+        "roots": [os.path.realpath(root) for root in settings.files_roots],
+        "sink_system": document.sink.system,
+        "rule_topics": rule_topics(document),
+        "rule_patterns": rule_patterns(document.rules),
+        "only_rule_topics": are_all_elsewhere(document.rules),
+    }
+    around = Surroundings(home, settings.files_roots, pinned=pinned or {})
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
-        known = injected_values(uid, document.name, document.tasks)
-        injected = {
-            **known,
-            "send_timeout_s": settings.send_timeout_s,
-            "roots": [os.path.realpath(root) for root in settings.files_roots],
-            "sink_system": document.sink.system,
-            "rule_topics": rule_topics(document),
-            "rule_patterns": rule_patterns(document.rules),
-            "only_rule_topics": are_all_elsewhere(document.rules),
-        }
-        around = Surroundings(home, settings.files_roots, pinned=pinned or {})
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
         faults += end.faults
         sides[role] = Side(end.system, end.options)
         if end.connection is not None:
             said[role] = end.connection
+    second = _errors_sink(document, around, injected, where)
+    if second:
+        faults += second.faults
+        if second.connection is not None:
+            said[errors_sinks.PINNED] = second.connection
     if faults:
         raise ConfigError("The connector cannot run", where=where, faults=tuple(faults))
     return Resolved(
@@ -97,7 +107,18 @@ def resolve(
         window_s=document.schedule.window or 0.0,
         assignment=document.assignment,
         connections=said,
+        errors_sink=_located(Side(second.system, second.options), home) if second else None,
+        errors_headers=document.errors.headers != "none",
     )
+
+
+def _errors_sink(
+    document: ConnectorDocument, around: Surroundings, injected: Mapping[str, object], where: str
+) -> End | None:
+    wanted = document.errors.sink
+    if wanted is None:
+        return None
+    return read_errors_sink(wanted.system, wanted.options, around, injected, Written({}, where))
 
 
 def _reject_limit(document: ConnectorDocument) -> RejectLimit | None:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.dead_letters import DeadLetter, dead_letter_of
+from connect_core.ledger.errors_sink import ERRORS_SINK
 from connect_core.ledger.history import SettledRange, settled_of
 from connect_core.ledger.letter_replays import replay_stream
 from connect_core.ledger.tables import DEAD_LETTERS, RANGES
@@ -75,8 +76,11 @@ class Traces(Transactions):
             return [dead_letter_of(row) for row in connection.execute(query.order_by(DEAD_LETTERS.c.id))]
 
 
-_OF_SOURCE = (~RANGES.c.stream.startswith(replay_stream(""), autoescape=True),)
-"""What replays dead letters has their numbers for offsets."""
+_OF_SOURCE = (
+    ~RANGES.c.stream.startswith(replay_stream(""), autoescape=True),
+    RANGES.c.stream != ERRORS_SINK,
+)
+"""What moves dead letters has numbers of theirs for offsets."""
 
 
 def _of(uid: str, partition: Partition, *which: sa.ColumnElement[bool]) -> sa.Select[Any]:

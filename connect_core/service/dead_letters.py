@@ -255,4 +255,16 @@ def _told(letter: DeadLetter) -> Json:
         "replayed_by": letter.replayed_run,
         "replayed_at": letter.replayed_at,
         "discarded_at": letter.discarded_at,
+        "errors_sink": _on_its_way(letter),
+        "errors_sink_run": letter.sink_run,
+        "errors_sink_refused": letter.sink_refused,
     }
+
+
+def _on_its_way(letter: DeadLetter) -> str:
+    """To `errors.sink`: nothing for one that does not go there."""
+    if not letter.to_sink:
+        return ""
+    if letter.sink_run is None:
+        return "waiting"
+    return "refused" if letter.sink_refused else "sent"

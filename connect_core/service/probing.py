@@ -27,7 +27,8 @@ def probe(document: ConnectorDocument, home: Path | None) -> list[Json]:
     except WaybillError as error:
         return [_seen(False, str(error))]
     ends = [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]
-    return [*ends, *_registries(document), *other_hosts]
+    second = probe_side("sink", resolved.errors_sink, "errors.sink") if resolved.errors_sink else []
+    return [*ends, *second, *_registries(document), *other_hosts]
 
 
 def _registries(document: ConnectorDocument) -> Iterator[Json]:
@@ -59,14 +60,16 @@ def _other_hosts(engine: str, home: Path | None, settings: Settings) -> Iterator
         yield _seen(False, f"engine {engine}: {error}")
 
 
-def probe_side(role: Role, side: Side) -> list[Json]:
-    """One for each thing looked at; an end whose system has nothing to look at has none."""
+def probe_side(role: Role, side: Side, name: str = "") -> list[Json]:
+    """One for each thing looked at; an end whose system has nothing to look at has none. It is told by its role, unless
+    it has another name."""
+    name = name or role
     told: list[Json] = []
     try:
         for ok, what in SYSTEMS[side.system].probe(role, reveal(side.options)):
-            told.append(_seen(ok, f"{role}: {what}"))
+            told.append(_seen(ok, f"{name}: {what}"))
     except WaybillError as error:
-        told.append(_seen(False, f"{role}: {error}"))
+        told.append(_seen(False, f"{name}: {error}"))
     return told
 
 

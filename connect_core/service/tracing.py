@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange, replays_letters
+from connect_core.ledger import ERRORS_SINK, BegunRange, Connector, DeadLetter, SettledRange, moves_letters
 from connect_core.sdk.records import Coordinates, Partition
 from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
 from connect_core.sdk.values import LIVE, Json
@@ -61,8 +61,8 @@ def _at(opened: Opened, connector: Connector, source: str) -> _Wanted:
 
 
 def _newest(opened: Opened, connector: Connector, resources: ExitStack) -> tuple[Traceable, SettledRange]:
-    """The sink of what was settled last, which knows where the targets are."""
-    settled = opened.ledger.receipts(connector.uid, limit=1)
+    """The sink of what was settled last, which knows where the targets are; not the second one, of dead letters."""
+    settled = [one for one in opened.ledger.receipts(connector.uid, limit=50) if one.stream != ERRORS_SINK]
     if not settled:
         raise ConfigError(
             f"{connector.name} has settled nothing yet", next_step="Name a record of its source: --source"
@@ -82,7 +82,7 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
     for one in found:
         for partition in opened.ledger.partitions_of_id(connector.uid, one.lineage.partition_id):
             if one.lineage.uid == connector.uid:
-                known = _as_read(opened, one) if replays_letters(one.lineage.stream) else one
+                known = _as_read(opened, one) if moves_letters(one.lineage.stream) else one
                 mine.setdefault((known.lineage, known.offset), _Wanted(partition, known.offset, known))
     if not mine:
         others = sorted({one.lineage.uid for one in found} - {connector.uid})
@@ -98,10 +98,22 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
 
 
 def _as_read(opened: Opened, replayed: Coordinates) -> Coordinates:
-    """Of a record that a replay has delivered: what it was in the source."""
-    letter = opened.ledger.dead_letter(replayed.offset)
+    """Of a record that was a dead letter, in the target of a replay or in the second one: what it was in the source."""
+    letter = _letter_of(opened, replayed)
     lineage = replayed.lineage._replace(stream=letter.stream, incarnation=letter.incarnation, origin="")
     return Coordinates(lineage, letter.offset, replayed.ordinal)
+
+
+def _letter_of(opened: Opened, found: Coordinates) -> DeadLetter:
+    if found.lineage.stream != ERRORS_SINK:
+        return opened.ledger.dead_letter(found.offset)
+    letter = opened.ledger.letter_sent(found.lineage.uid, found.lineage.partition_id, found.offset)
+    if letter is None:
+        raise ConfigError(
+            f"The ledger has no dead letter that was sent as {found.offset}",
+            next_step="It was restored from a backup, and has forgotten this one",
+        )
+    return letter
 
 
 def _beside(target: str, ranges: Sequence[Json]) -> str:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 from connect_core.config import diverted, revealed, single_writers
 from connect_core.errors import ConfigError, DataError
-from connect_core.ledger import UNFINISHED, Connector, SettledRange, replays_letters
+from connect_core.ledger import ERRORS_SINK, UNFINISHED, Connector, SettledRange, moves_letters
+from connect_core.replication.driver.errors_sink import to_errors_sink
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
 from connect_core.sdk.spans import uncovered
@@ -74,7 +75,7 @@ def verified(
             told["records"] += one.receipt.emitted
             if found.verdict is not Verdict.SAME:
                 in_source = current.get(one.partition, one.incarnation) == one.incarnation
-                in_source = in_source and not replays_letters(one.stream)
+                in_source = in_source and not moves_letters(one.stream)
                 there = {"in_source": in_source, "in_target": ways.of(one) == ways.of_a_backfill}
                 others.append(_told(one, verdict, what, found.place) | there)
             progress(done, len(chosen))
@@ -142,6 +143,8 @@ class _Ways:
         if key not in self._known:
             stored = None if one.stream == LIVE else self._ledger.backfill(self.connector.uid, one.stream)
             data = self._ledger.document(self.connector.uid, one.pins.revision)
+            if one.stream == ERRORS_SINK:
+                data = {**data, "sink": data["errors"]["sink"]}
             self._known[key] = _way(diverted(data, stored.sink) if stored else data)
         return self._known[key]
 
@@ -157,7 +160,7 @@ def _reread(
     sinks: dict[str, Rereadable] = {}
     by_run: dict[tuple[str, str], list[SettledRange]] = {}
     for one in settled:
-        way = f"{one.pins.revision} {one.pins.connections}"
+        way = f"{one.pins.revision} {one.pins.connections} {one.stream == ERRORS_SINK}"
         if way not in sinks:
             sinks[way] = sink_of(opened, connector, one, resources)
         by_run.setdefault((one.run_id, way), []).append(one)
@@ -167,9 +170,8 @@ def _reread(
 
 def sink_of(opened: Opened, connector: Connector, one: SettledRange, resources: ExitStack) -> Rereadable:
     """The sink that a range was settled with. Raises ConfigError for one whose targets cannot be read again."""
-    side = resolved(
-        opened.ledger, opened.settings, opened.home, connector, one.pins.revision, one.pins.connections
-    ).sink
+    then = resolved(opened.ledger, opened.settings, opened.home, connector, one.pins.revision, one.pins.connections)
+    side = to_errors_sink(then).sink if one.stream == ERRORS_SINK else then.sink
     sink = opened_sink(revealed(side), resources)
     if isinstance(sink, Rereadable):
         return sink
@@ -202,7 +204,7 @@ def claim_of(opened: Opened, one: SettledRange) -> Claim:
 def _sent_again_by(opened: Opened, ways: _Ways, one: SettledRange, resources: ExitStack) -> str:
     """The stream that has sent all of a range later, the same way, of which all is there; empty where there is none."""
     connector, begin, end = ways.connector, one.receipt.begin, one.receipt.end
-    if replays_letters(one.stream):  # another replay of these numbers may have had fewer of them
+    if moves_letters(one.stream):  # another replay of these numbers may have had fewer of them
         return ""
     over = opened.ledger.settled_over(connector.uid, one.partition, begin, end)
     beside = [each for each in over if each.stream != one.stream and each.incarnation == one.incarnation]

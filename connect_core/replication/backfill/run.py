@@ -80,6 +80,7 @@ def backfill_resolved(
         tolerance=now.tolerance,
         reject_limit=now.reject_limit,
         on_data_loss=now.on_data_loss,
+        errors_sink=now.errors_sink,
     )
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
-from connect_core.ledger import UNFINISHED, Backfill, new_run_id, replays_letters
+from connect_core.ledger import ERRORS_SINK, UNFINISHED, Backfill, new_run_id, replays_letters
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import (
@@ -95,6 +95,12 @@ def _selected(
     ledger, connector = context.ledger, context.connector
     if request.run:
         settled = ledger.ranges_of_run(connector.uid, request.run)
+        if any(one.stream == ERRORS_SINK for one in settled):
+            raise ConfigError(
+                f"Run {request.run} has sent dead letters to errors.sink",
+                where=f"connector {connector.name}",
+                next_step=f"Name the run that has read the records: waybill runs {connector.name} --stream live",
+            )
         if any(replays_letters(one.stream) for one in settled):
             raise ConfigError(
                 f"Run {request.run} has replayed dead letters",

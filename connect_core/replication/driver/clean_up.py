@@ -12,7 +12,7 @@ from pathlib import Path
 from connect_core import clock, systems
 from connect_core.config import Settings, revealed
 from connect_core.errors import LeaseHeld
-from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
+from connect_core.ledger import ERRORS_SINK, UNFINISHED, Connector, Ledger, task_lease_id
 from connect_core.masking import mask_secrets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
@@ -88,4 +88,4 @@ def _streams_at_rest(ledger: Ledger, connector: Connector) -> list[str]:
             next_step=f"Wait until it is done, or call it off: waybill backfills cancel {connector.name} {running}",
         )
     others = [one for one in backfills if one.state in UNFINISHED or ledger.live_leases(connector.uid, one.stream)]
-    return [LIVE, *(one.stream for one in others)]
+    return [LIVE, ERRORS_SINK, *(one.stream for one in others)]

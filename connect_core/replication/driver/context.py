@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from connect_core.config import Resolved
-from connect_core.ledger import Connector, Ledger
+from connect_core.ledger import ERRORS_SINK, Connector, Ledger
 from connect_core.masking import mask_secrets
 from connect_core.planning import Assignment, Share
 from connect_core.planning.backfill_plan import BackfillPlan
@@ -77,6 +77,11 @@ class RunContext:
     """How many ranges one transaction of the ledger plans or settles."""
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
+
+    @property
+    def is_backfill(self) -> bool:
+        """Whether somebody has begun what it moves, and may resume or cancel it."""
+        return self.stream not in (LIVE, ERRORS_SINK)
 
 
 def shares_of(context: RunContext, assignment: Assignment, task: int) -> dict[Partition, Share]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from connect_core import systems
 from connect_core.config import revealed
-from connect_core.errors import ConfigError, Unreachable, WaybillError
+from connect_core.errors import ConfigError, LeaseHeld, Unreachable, WaybillError
 from connect_core.observe import write_metrics
 from connect_core.planning import Assignment
 from connect_core.replication.driver.attempts import noted
@@ -18,6 +18,7 @@ from connect_core.replication.driver.backfill_task import require_resumable, run
 from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.consumer_groups import keep_in_step
 from connect_core.replication.driver.context import RunContext, shares_of
+from connect_core.replication.driver.errors_sink import ErrorsSinkSender
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_restore import recognise
 from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
@@ -67,18 +68,40 @@ def _staying() -> Iterator[None]:
 def run_connector(context: RunContext) -> RunSummary:
     """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
     _require_running(context)
+    sender = ErrorsSinkSender(context, _run_tasks)
+    try:
+        summaries = _run_tasks(context, sender)
+    except Exception as error:
+        _send_after(sender, context, error)
+        raise
+    if unsent := sender.send():
+        raise unsent
+    return RunSummary(context.connector.name, summaries)
+
+
+def _run_tasks(context: RunContext, sender: ErrorsSinkSender | None = None) -> tuple[TaskSummary, ...]:
+    """All of them side by side. Raises the gravest error of a task after all have ended."""
     shared = _assigned(context)
     assignment = shared.assignment
     busy = [task for task in range(assignment.tasks) if _has_work(context, assignment, task)]
     with ThreadPoolExecutor(max_workers=assignment.tasks, thread_name_prefix="task") as pool:
         run = _run_task if len(busy) == 1 else _run_beside_others
         running = [pool.submit(run, context, shared, task) for task in busy]
+        if sender:
+            sender.send_beside(running)
     errors = [error for future in running if (error := future.exception())]
     if all(map(_only_put_aside, errors)):
         keep_in_step(context)
     if errors:
         raise _gravest(errors, f"connector {context.connector.name}")
-    return RunSummary(context.connector.name, tuple(future.result() for future in running))
+    return tuple(future.result() for future in running)
+
+
+def _send_after(sender: ErrorsSinkSender, context: RunContext, error: Exception) -> None:
+    """Of a run that has failed. What stops this, too, is said; the error of the run is the news. Where another run is
+    at work, that one sends."""
+    if not isinstance(error, LeaseHeld) and (unsent := sender.send()):
+        context.listener.log(f"dead letters could not be sent to errors.sink: {unsent}")
 
 
 def _run_beside_others(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
@@ -111,15 +134,24 @@ def run_task(context: RunContext, task: int) -> TaskSummary | None:
     shared = _assigned(context)
     if not _has_work(context, shared.assignment, task):
         return None
+    sender = ErrorsSinkSender(context, lambda sending: _run_one(sending, task))
     try:
         summary = _run_task(context, shared, task)
     except WaybillError as error:
         if task == 0 and _only_put_aside(error):
             keep_in_step(context)
+        _send_after(sender, context, error)
         raise
     if task == 0:  # one for all: what the others settle after that is of the next run
         keep_in_step(context)
+    if unsent := sender.send():
+        raise unsent
     return summary
+
+
+def _run_one(context: RunContext, task: int) -> tuple[TaskSummary, ...]:
+    shared = _assigned(context)
+    return (_run_task(context, shared, task),) if _has_work(context, shared.assignment, task) else ()
 
 
 def _only_put_aside(error: BaseException) -> bool:
@@ -144,7 +176,7 @@ def _has_work(context: RunContext, assignment: Assignment, task: int) -> bool:
 
 def _require_running(context: RunContext) -> None:
     connector = context.connector
-    if context.stream != LIVE:
+    if context.is_backfill:
         require_resumable(context)
     if connector.target_state == "stopped" or (context.stream == LIVE and connector.target_state != "running"):
         raise noted(  # a person's wish, and no failure
@@ -165,7 +197,7 @@ def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
             source = letters_source(source)
         run = TaskRun(context, shared.assignment, task, source, sink, shared.named)
         try:
-            return run.run() if context.stream == LIVE else run_backfill_task(context, run)
+            return run_backfill_task(context, run) if context.is_backfill else run.run()
         finally:
             # A task that never got its lease leaves the figures of the run before; a backfill those of the live stream.
             if run.steps and context.stream == LIVE:

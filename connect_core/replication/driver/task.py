@@ -207,7 +207,7 @@ class TaskRun(TaskContext):
             return "its document has changed, and the next run moves the rest as it says now"
         if standing.version > self.assignment.version:
             return "its partitions were rebalanced"
-        if standing.target_state == "stopped" or (self.stream == LIVE and standing.target_state != "running"):
+        if standing.target_state == "stopped" or (not self.context.is_backfill and standing.target_state != "running"):
             return standing.target_state
         return self.context.halted()
 
@@ -320,7 +320,7 @@ class TaskRun(TaskContext):
             holder=self.held.leases[0].holder,
             reject_limit=self.context.resolved.reject_limit,
             lately=self._lately(items),
-            letters=letters_of(self.ledger, self.uid, items) if self.context.replays_letters else None,
+            letters=letters_of(self.context, items) if self.context.replays_letters else None,
         )
 
     def _lately(self, items: tuple[OpenRange, ...]) -> dict[str, ReadLately]:

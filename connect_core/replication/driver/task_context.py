@@ -124,9 +124,13 @@ class TaskContext:
     def _settle_once_more_if_unknown(self, receipts: Sequence[Outcome]) -> None:
         """An unknown answer to COMMIT is read back: settle is keyed by receipt, so asking again repeats nothing."""
         try:
-            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+            self._settle(receipts)
         except Retriable:
-            self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts)
+            self._settle(receipts)
+
+    def _settle(self, receipts: Sequence[Outcome]) -> None:
+        to_sink = self.context.resolved.errors_sink is not None
+        self.ledger.settle(self.held.leases, self.summary.run_id, self.uid, receipts, to_sink=to_sink)
 
     def _keep_in_mind(self, items: Mapping[int, OpenRange], settled: Sequence[Outcome]) -> None:
         for outcome in settled:
@@ -313,7 +317,9 @@ class TaskContext:
     def command(self) -> str:
         """What a person types to try this again."""
         name = self.context.connector.name
-        return f"waybill run {name}" if self.stream == LIVE else f"waybill backfills resume {name} {self.stream}"
+        return (
+            f"waybill run {name}" if not self.context.is_backfill else f"waybill backfills resume {name} {self.stream}"
+        )
 
     def reached(self, step: Step) -> None:
         """Every run passes these places; faults are put there."""

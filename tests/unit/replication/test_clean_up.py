@@ -28,4 +28,9 @@ def test_a_backfill_that_is_running_keeps_its_connector_between_two_attempts_too
 
 def test_attempts_are_waited_for_that_may_still_come_or_still_work() -> None:
     states = {"done": "done", "failed": "failed", "called_off": "cancelled", "over": "cancelled"}
-    assert _streams_at_rest(ledger(live="called_off", **states), CONNECTOR) == ["live", "failed", "called_off"]
+    assert _streams_at_rest(ledger(live="called_off", **states), CONNECTOR) == [
+        "live",
+        "errors-sink",
+        "failed",
+        "called_off",
+    ]

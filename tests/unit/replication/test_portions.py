@@ -105,9 +105,9 @@ def test_no_transaction_holds_more_than_a_portion(seven: SeveralWorld, monkeypat
     def watched(name: str) -> Callable[..., object]:
         real = getattr(seven.ledger, name)
 
-        def call(*asked: Any) -> object:
+        def call(*asked: Any, **more: Any) -> object:
             seen[name].append(WRITES[name](asked))
-            return real(*asked)
+            return real(*asked, **more)
 
         return call
 
