@@ -70,24 +70,26 @@ class TranslatedDocument:
 
 @dataclass(frozen=True)
 class _End:
-    """One end of a document: a `FlatWriter`."""
+    """One end of a document, at its place there: a `FlatWriter`."""
 
     into: TranslatedDocument
-    role: Role
+    at: tuple[str, ...]
     system: str
     known: FlatEnd
 
     @property
     def options(self) -> Mapping[str, Any]:
-        options: Mapping[str, Any] = self.into.data.get(self.role, {}).get(self.system, {})
-        return options
+        found: Mapping[str, Any] = self.into.data
+        for part in (*self.at, self.system):
+            found = found.get(part, {})
+        return found
 
     @property
     def given(self) -> Mapping[str, Any]:
         return self.into.given
 
     def put(self, key: str, option: str, value: Any) -> None:
-        self.into.put(key, (self.role, self.system, option), value)
+        self.into.put(key, (*self.at, self.system, option), value)
 
     def notice(self, text: str) -> None:
         self.into.notices.append(text)
@@ -173,12 +175,17 @@ def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatC
     return None
 
 
-def _ends(system: str, kind: FlatClass, into: TranslatedDocument) -> tuple[_End, _End]:
-    """That of the class, and the hub's."""
+def _ends(system: str, kind: FlatClass, into: TranslatedDocument) -> list[_End]:
+    """That of the class, the hub's, and where rejected records go at the hub when that is named."""
     hub, ends = next((one.name, one.flat_hub) for one in option_models.plugins() if one.flat_hub)
+    found = [_End(into, (kind.role,), system, kind.end)]
     if kind.role == "source":
-        return _End(into, "source", system, kind.end), _End(into, "sink", hub, ends.sink)
-    return _End(into, "sink", system, kind.end), _End(into, "source", hub, ends.source)
+        found.append(_End(into, ("sink",), hub, ends.sink))
+    else:
+        found.append(_End(into, ("source",), hub, ends.source))
+    if str(into.given.get(ends.rejects_key) or "").strip():
+        found.append(_End(into, ("errors", "sink"), hub, ends.rejects))
+    return found
 
 
 def _require(end: _End, flat: Mapping[str, Any], records: str) -> None:
@@ -224,6 +231,17 @@ def _tolerance(into: TranslatedDocument, key: str, value: Any) -> None:
         into.put(key, ("errors", "tolerance"), word)
     else:
         into.refuse(key, f"{value!r} is neither none nor all")
+
+
+def _context(into: TranslatedDocument, key: str, value: Any) -> None:
+    """`properties` in RocketMQ Connect, `headers` in Kafka Connect: the names in them are the same."""
+    word = str(value).strip().lower()
+    if word not in {"true", "false"}:
+        into.refuse(key, f"{value!r} is neither true nor false")
+    elif not str(into.given.get(_REJECTS_KEY) or "").strip():
+        into.ignore(key, _REJECTS)
+    elif word == "true":
+        into.put(key, ("errors", "headers"), "connect")
 
 
 def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
@@ -344,6 +362,7 @@ def _has_schemas(into: TranslatedDocument, key: str) -> bool:
 
 _RETRIES = "a failed run is tried again as a whole, by the program that started it"
 _REJECTS = "rejected records are kept in the ledger: waybill dead-letters list NAME"
+_REJECTS_KEY = "errors.deadletterqueue.topic.name"
 _COMMON: dict[str, Handler] = {
     CLASS: _nothing,
     "name": _nothing,
@@ -356,8 +375,10 @@ _COMMON: dict[str, Handler] = {
     "errors.log.enable": _ignored(_REJECTS),
     "errors.log.include.messages": _ignored(_REJECTS),
     "errors.deadletterqueue.topic.name": _ignored(_REJECTS),
+    "errors.deadletterqueue.topic.replication.factor": _ignored(_REJECTS),
     "errors.deadletterqueue.read.queue.nums": _ignored(_REJECTS),
     "errors.deadletterqueue.write.queue.nums": _ignored(_REJECTS),
-    "errors.deadletterqueue.context.properties.enable": _ignored(_REJECTS),
+    "errors.deadletterqueue.context.properties.enable": _context,
+    "errors.deadletterqueue.context.headers.enable": _context,
     "connector.direct.enable": _only("false", "direct mode is written as a native document: waybill init SOURCE SINK"),
 }

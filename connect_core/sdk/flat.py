@@ -78,7 +78,10 @@ class FlatClass:
 
 @dataclass(frozen=True)
 class FlatHub:
-    """Both ends of the system that is the other end of every class."""
+    """Both ends of the system that is the other end of every class; `rejects` is where rejected records go there, too,
+    when `rejects_key` names it."""
 
     source: FlatEnd
     sink: FlatEnd
+    rejects: FlatEnd
+    rejects_key: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from connect_core.sdk.flat import FlatEnd, FlatHub, FlatWriter
+from connect_core.sdk.flat import FlatEnd, FlatHub, FlatWriter, ignored, option
 from connect_core.systems.rocketmq.options import GROUP, OTHERWISE, check_group
 
 _STARTS = {"CONSUME_FROM_LAST_OFFSET": "latest", "CONSUME_FROM_FIRST_OFFSET": "earliest"}
@@ -62,6 +62,20 @@ def _from_main(into: FlatWriter) -> None:
     )
 
 
+_REJECTS = "errors.deadletterqueue."
+
+
+def _queues(into: FlatWriter, key: str, value: Any) -> None:
+    """One number stands for both here: that of the queues that are written, where these differ."""
+    text = str(value).strip()
+    if not text.isdecimal() or int(text) < 1:
+        into.refuse(key, f"{value!r} is not a number of queues, 1 or more")
+    elif key.endswith("write.queue.nums") or f"{_REJECTS}write.queue.nums" not in into.given:
+        into.put(key, "queues", int(text))
+    elif str(into.given[f"{_REJECTS}write.queue.nums"]).strip() != text:
+        into.ignore(key, "a topic is created with as many queues to read as to write")
+
+
 HUB = FlatHub(
     source=FlatEnd(
         {
@@ -77,4 +91,14 @@ HUB = FlatHub(
         {"connect.topicname|topic": "the topic that {records} are sent to"},
         _to_main,
     ),
+    rejects=FlatEnd(
+        {
+            f"{_REJECTS}topic.name": option("topic"),
+            f"{_REJECTS}read.queue.nums": _queues,
+            f"{_REJECTS}write.queue.nums": _queues,
+            f"{_REJECTS}topic.replication.factor": ignored("how many copies there are, the brokers say"),
+        },
+        complete=_to_main,
+    ),
+    rejects_key=f"{_REJECTS}topic.name",
 )

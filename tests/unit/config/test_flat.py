@@ -175,14 +175,54 @@ def test_avro_is_not_changed_as_if_it_were_text(faults: Callable[..., list[str]]
         "errors.retry.delay.max.ms",
         "errors.log.enable",
         "errors.log.include.messages",
-        "errors.deadletterqueue.topic.name",
+        "errors.deadletterqueue.topic.replication.factor",
+        "errors.deadletterqueue.context.headers.enable",
         "errors.deadletterqueue.read.queue.nums",
         "key.converter.schemas.enable",
     ],
 )
 def test_keys_without_effect_are_told(key: str, read: Read) -> None:
-    (notice,) = read({**SOURCE, key: "1"}).notices
+    (notice,) = read({**SOURCE, key: "true" if key.endswith("enable") else "1"}).notices
     assert notice.startswith(f"{key}: accepted without effect: ")
+
+
+DLQ = "errors.deadletterqueue."
+
+
+@pytest.mark.parametrize("flat", [SOURCE, SINK])
+@pytest.mark.parametrize(
+    ("given", "sink", "headers"),
+    [
+        ({}, {}, None),
+        ({f"{DLQ}write.queue.nums": "4", f"{DLQ}read.queue.nums": "4"}, {"queues": 4}, None),
+        ({f"{DLQ}read.queue.nums": "2"}, {"queues": 2}, None),
+        ({f"{DLQ}context.properties.enable": "true"}, {}, "connect"),
+        ({f"{DLQ}context.headers.enable": True}, {}, "connect"),
+        ({f"{DLQ}context.headers.enable": "false"}, {}, None),
+    ],
+)
+def test_a_queue_of_dead_letters_is_a_second_target(
+    flat: dict[str, Any], given: dict[str, Any], sink: dict[str, Any], headers: str | None, read: Read
+) -> None:
+    checked = read({**flat, "errors.tolerance": "all", f"{DLQ}topic.name": "rejects", **given})
+    wanted: dict[str, Any] = {"sink": {"rocketmq": {"connection": "main", "topic": "rejects", **sink}}}
+    assert checked.data["errors"] == {"tolerance": "all", **wanted, **({"headers": headers} if headers else {})}
+    assert not [one for one in checked.notices if "deadletter" in one]
+
+
+def test_what_a_queue_of_dead_letters_cannot_have_is_told(read: Read, faults: Callable[..., list[str]]) -> None:
+    both = {f"{DLQ}write.queue.nums": "4", f"{DLQ}read.queue.nums": "8", f"{DLQ}topic.replication.factor": "3"}
+    checked = read({**SOURCE, f"{DLQ}topic.name": "rejects", **both})
+    assert checked.data["errors"]["sink"]["rocketmq"]["queues"] == 4
+    assert [one.split(":")[0] for one in checked.notices] == [
+        f"{DLQ}read.queue.nums",
+        f"{DLQ}topic.replication.factor",
+    ]
+    for key, value in ((f"{DLQ}write.queue.nums", "many"), (f"{DLQ}context.headers.enable", "yes")):
+        told = faults(json.dumps({**SOURCE, f"{DLQ}topic.name": "rejects", key: value}), suffix=".json")
+        assert any(one.startswith(f"{key}: line 1: ") for one in told), told
+    told = faults(json.dumps({**SINK, f"{DLQ}topic.name": "a"}), suffix=".json")
+    assert any(one.startswith("errors.sink.rocketmq.topic") for one in told), "it reads that topic"
 
 
 def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
