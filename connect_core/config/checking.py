@@ -287,6 +287,8 @@ def _in(written: Written, fault: Fault) -> Fault:
 def _advice(document: ConnectorDocument) -> Iterator[str]:
     if document.schedule.window:
         yield "schedule.window: a run with a window holds its slot and one of the engine's for that long"
+    if document.errors.sink and not document.errors.tolerance:
+        yield "errors.sink: nothing goes there while errors.tolerance is none: the first rejection stops its partition"
     yield from advice(document)
     for role in ROLES:
         end: Endpoint = getattr(document, role)

@@ -102,12 +102,15 @@ def total(receipts: Sequence[Receipt]) -> dict[str, Any]:
 
 
 def reported(summary: RunSummary, seconds: float) -> dict[str, Any]:
-    """The receipts of a run added up, ready for JSON."""
+    """The receipts of a run added up, ready for JSON; and how many dead letters went to the second target, or could
+    not."""
     receipts = summary.receipts()
     return {
         "connector": summary.connector,
         "seconds": round(seconds, 3),
         **total(receipts),
+        "sent_to_errors_sink": sum(one.emitted for one in summary.sent),
+        "refused_by_errors_sink": sum(one.rejected or 0 for one in summary.sent),
         "tasks": [
             {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
             for task in summary.tasks

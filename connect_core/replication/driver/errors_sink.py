@@ -30,12 +30,13 @@ Run = Callable[[RunContext], Sequence[TaskSummary]]
 
 
 class ErrorsSinkSender:
-    """Of one run of the live stream; of other runs it sends nothing."""
+    """Of one run of the live stream; of other runs it sends nothing. `receipts` are those of what it has sent."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context, self._run = context, run
         self._wanted = context.stream == LIVE and context.resolved.errors_sink is not None
         self._told = ""
+        self.receipts: list[Receipt] = []
 
     def send_beside(self, running: Sequence[Future[TaskSummary]]) -> None:
         """Returns when these are over. What fails meanwhile is said, and tried again."""
@@ -57,17 +58,16 @@ class ErrorsSinkSender:
         return None
 
     def _send_all(self) -> None:
-        context, uid = self._context, self._context.connector.uid
-        receipts: list[Receipt] = []
+        context, uid, before = self._context, self._context.connector.uid, len(self.receipts)
         try:
             while context.ledger.letters_waiting(uid) and not self._is_to_end():
                 parts = context.ledger.number_letters(uid, context.ledger.partitions(uid).keys())
                 moved = [one for task in self._run(sending_context(context, parts)) for one in task.receipts]
-                receipts += moved
+                self.receipts += moved
                 if not moved:
                     break
         finally:
-            self._tell_sent(receipts)
+            self._tell_sent(self.receipts[before:])
 
     def _is_to_end(self) -> bool:
         standing = self._context.ledger.standing(self._context.connector.uid)

@@ -33,10 +33,11 @@ from connect_core.work import Receipt
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What the tasks of one run did, in order of task."""
+    """What the tasks of one run did, in order of task. `sent` are receipts of dead letters in the second target."""
 
     connector: str
     tasks: tuple[TaskSummary, ...]
+    sent: tuple[Receipt, ...] = ()
 
     def receipts(self) -> list[Receipt]:
         return [receipt for task in self.tasks for receipt in task.receipts]
@@ -76,7 +77,7 @@ def run_connector(context: RunContext) -> RunSummary:
         raise
     if unsent := sender.send():
         raise unsent
-    return RunSummary(context.connector.name, summaries)
+    return RunSummary(context.connector.name, summaries, tuple(sender.receipts))
 
 
 def _run_tasks(context: RunContext, sender: ErrorsSinkSender | None = None) -> tuple[TaskSummary, ...]:

@@ -12,6 +12,7 @@ import pytest
 
 from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
 from connect_core.rocketmq.wire import properties
+from tests.faults.kit.processes import ended, wait_for
 from tests.site import Site
 
 FIELDS = {"heat": "int32", "n": "int64"}
@@ -72,7 +73,7 @@ def test_rejected_records_go_to_a_second_file_once(bare_site: Site) -> None:
     apply(site, TO_FILE)
     feed(site, body(3, "hotter"), body(4, 10), "none")
     told = run(site)
-    assert told["delivered"] == 1
+    assert (told["delivered"], told["sent_to_errors_sink"], told["refused_by_errors_sink"]) == (1, 2, 0)
     assert lines(site, "bad.log") == [body(3, "hotter"), "none"], "what was rejected before stays in the ledger only"
     run(site)
     feed(site, "more")
@@ -168,6 +169,44 @@ def test_nothing_is_rejected_into_a_topic_that_is_read(bare_site: Site) -> None:
     assert "errors.sink.rocketmq.topic" in site.waybill("check", str(path), code=2)
 
 
+def test_while_a_window_lasts_dead_letters_go_on_their_way(bare_site: Site) -> None:
+    site = bare_site
+    feed(site, body(0, 20), "no json")
+    apply(site, TO_FILE)
+    driver = site.start("run", "oven", "--engine", "inline", "--window", "35s")
+    try:
+        wait_for(lambda: lines(site, "bad.log") == ["no json"], "the first dead letter", 40)
+        feed(site, body(1, 21), "none")
+        wait_for(lambda: lines(site, "bad.log") == ["no json", "none"], "the second one", 40)
+        assert driver.poll() is None
+        assert lines(site, "out.log") == [body(0, 20), body(1, 21)]
+    finally:
+        assert ended(driver, limit_s=90) == 0
+
+
+def test_a_restored_ledger_sends_what_it_has_forgotten(bare_site: Site) -> None:
+    site = bare_site
+    feed(site, "no json")
+    apply(site, TO_FILE)
+    run(site)
+    ledger = site.home / "ledger.db"
+    backup = ledger.read_bytes()
+    feed(site, "none")
+    run(site)
+    assert lines(site, "bad.log") == ["no json", "none"]
+    for path in site.home.glob("ledger.db*"):
+        path.unlink()
+    ledger.write_bytes(backup)
+    feed(site, "more", body(1, 20))
+    run(site)
+    assert lines(site, "bad.log") == ["no json", "none", "more"]
+    assert lines(site, "out.log") == [body(1, 20)]
+    feed(site, "last")
+    run(site)
+    assert lines(site, "bad.log") == ["no json", "none", "more", "last"]
+    assert site.json("verify", "oven", "--stream", "all")["differs"] == 0
+
+
 def sent_to(client: Client, topic: str, *bodies: bytes) -> Queue:
     """One queue of a new topic, with these messages, each with a key and a header."""
     client.topics.create(topic, 1)
@@ -231,7 +270,8 @@ def test_a_record_that_the_second_target_cannot_take_holds_up_nothing(inline_sit
     with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
         sent_to(client, origin, b"one", b"two\nlines", b"three")
     apply(site, TO_FILE, source={"rocketmq": {"name_servers": [*site.name_servers], "topics": [origin]}})
-    run(site)
+    told = run(site)
+    assert (told["sent_to_errors_sink"], told["refused_by_errors_sink"]) == (2, 1)
     assert lines(site, "bad.log") == ["one", "three"]
     assert [one["errors_sink"] for one in letters(site)] == ["sent", "refused", "sent"]
     assert "EmbeddedNewline" in letters(site)[1]["errors_sink_refused"]
