@@ -278,3 +278,12 @@ def test_a_record_that_the_second_target_cannot_take_holds_up_nothing(inline_sit
     assert len(letters(site)) == 3
     run(site)
     assert lines(site, "bad.log") == ["one", "three"]
+
+
+def test_a_run_that_fails_sends_its_dead_letters(bare_site: Site) -> None:
+    site = bare_site
+    feed(site, "no json", body(0, 20), "none", body(1, 21))
+    apply(site, {**TO_FILE, "tolerance": 1})
+    assert "a.log" in site.waybill("run", "oven", "--engine", "inline", code=5)
+    assert lines(site, "bad.log") == ["no json"]
+    assert lines(site, "out.log") == [body(0, 20)]
