@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from connect_core.config import ALL, Resolved
 from connect_core.config.units import show_count
-from connect_core.errors import ConfigError, LeaseHeld
+from connect_core.errors import ConfigError, LeaseHeld, WaybillError
 from connect_core.ledger import ERRORS_SINK
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.context import RunContext
@@ -53,6 +53,9 @@ class ErrorsSinkSender:
                 self._send_all()
         except LeaseHeld as held:
             self._tell(f"another run sends dead letters to errors.sink: {held}")
+        except WaybillError as error:
+            error.where = f"errors.sink, {error.where}".removesuffix(", ")
+            return error
         except Exception as error:
             return error
         return None
