@@ -25,6 +25,7 @@ Wish = Literal["running", "paused", "stopped"]
 _LEFT_BEHIND = {
     "source": "its sessions were not ended, and hold messages until they expire",
     "sink": "its progress was not cleared, and stays at the broker",
+    "errors.sink": "its progress in errors.sink was not cleared, and stays at the broker",
 }
 
 

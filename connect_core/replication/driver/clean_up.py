@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
 
 from connect_core import clock, systems
 from connect_core.config import Settings, revealed
@@ -23,19 +24,19 @@ from connect_core.sdk.values import LIVE
 from connect_core.work import Side
 
 _AGAIN_S = 0.5
-_OPENED: Mapping[Role, Callable[[Side, ExitStack], Source | Sink]] = {
-    "sink": systems.sink,
-    "source": systems.source,
-}
+End = Literal["errors.sink", "sink", "source"]
+_ROLES: Mapping[End, Role] = {"errors.sink": "sink", "sink": "sink", "source": "source"}
 """In the order in which they are told: when the second one cannot be, and the connector is resumed after all, a sink
 that has lost its progress repeats, and says so; a source's session would be lost."""
 
 
-def ends_with_remote_state(connector: Connector) -> list[Role]:
+def ends_with_remote_state(connector: Connector) -> list[End]:
     """Its ends whose other side may keep something for it. Also of a document that this version does not take any
     more."""
-    by_end = {end: systems.SYSTEMS.get(next(iter(connector.document.get(end) or {}), "")) for end in _OPENED}
-    return [end for end, system in by_end.items() if system is not None and end in system.remote_state]
+    document = connector.document
+    written = {**document, "errors.sink": (document.get("errors") or {}).get("sink")}
+    by_end = {end: systems.SYSTEMS.get(next(iter(written.get(end) or {}), "")) for end in _ROLES}
+    return [end for end, system in by_end.items() if system is not None and _ROLES[end] in system.remote_state]
 
 
 @contextmanager
@@ -45,13 +46,18 @@ def cleaned_up(
     """Gives what a person should know. The connector has to be stopped before. Raises LeaseHeld when a run does not
     end, and what an end raises that cannot be told."""
     now = resolved(ledger, settings, home, connector)
-    sides = {"source": now.source, "sink": now.sink}
+    sides = {"source": now.source, "sink": now.sink, "errors.sink": now.errors_sink}
     with ExitStack() as opened:
-        ends = [_OPENED[end](revealed(sides[end]), opened) for end in ends_with_remote_state(connector)]
+        wanted = [(_ROLES[end], side) for end in ends_with_remote_state(connector) if (side := sides[end])]
+        ends = [_opened(role, side, opened) for role, side in wanted]
         opened.callback(_at_rest(ledger, settings, home, connector, say).release)
         known = ledger.positions(connector.uid, LIVE, list(ledger.partitions(connector.uid)))
         told = [said for end in ends if isinstance(end, RemoteState) for said in end.delete_remote_state(known)]
         yield list(map(mask_secrets, told))
+
+
+def _opened(role: Role, side: Side, resources: ExitStack) -> Source | Sink:
+    return systems.sink(revealed(side), resources) if role == "sink" else systems.source(revealed(side), resources)
 
 
 def _at_rest(

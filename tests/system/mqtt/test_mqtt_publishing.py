@@ -329,3 +329,19 @@ def _described() -> Any:
     given.MessageExpiryInterval = 3600
     given.UserProperty = [("unit", "C"), ("unit", "F"), ("x", "1")]
     return given
+
+
+def test_a_deleted_connector_leaves_no_progress_of_its_dead_letters(bare_site: Site, mosquitto: Mosquitto) -> None:
+    append(bare_site, [b"no json", b'{"n": 1}'])
+    document = {
+        "source": {"file": {"path": "in.txt"}},
+        "sink": {"file": {"path": "out.txt"}},
+        "parse": {"format": "json"},
+        "errors": {"tolerance": "all", "sink": place(mosquitto, "d/rejects", progress_topic="rejects")},
+    }
+    bare_site.apply("out", document)
+    run(bare_site)
+    assert len(kept_below(mosquitto, "rejects")) == 1
+    told = bare_site.json("connectors", "delete", "out", "--yes")
+    assert told["notes"] == ["its progress is cleared at the broker: 1 retained messages"]
+    assert kept_below(mosquitto, "rejects") == []

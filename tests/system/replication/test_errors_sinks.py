@@ -13,6 +13,8 @@ import pytest
 from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
 from connect_core.rocketmq.wire import properties
 from tests.faults.kit.processes import ended, wait_for
+from tests.mqtt_brokers import Mosquitto
+from tests.mqtt_devices import devices, listening
 from tests.site import Site
 
 FIELDS = {"heat": "int32", "n": "int64"}
@@ -169,6 +171,16 @@ def test_nothing_is_rejected_into_a_topic_that_is_read(bare_site: Site) -> None:
     assert "errors.sink.rocketmq.topic" in site.waybill("check", str(path), code=2)
 
 
+def test_a_probe_asks_the_second_target_too(bare_site: Site) -> None:
+    site = bare_site
+    feed(site, "no json")
+    apply(site, {"sink": {"rocketmq": {"name_servers": "127.0.0.1:9", "topic": "bad"}}})
+    with site.start("check", "oven.yaml", "--probe") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == AWAY
+    assert "errors.sink: " in said
+
+
 def test_while_a_window_lasts_dead_letters_go_on_their_way(bare_site: Site) -> None:
     site = bare_site
     feed(site, body(0, 20), "no json")
@@ -287,3 +299,45 @@ def test_a_run_that_fails_sends_its_dead_letters(bare_site: Site) -> None:
     assert "a.log" in site.waybill("run", "oven", "--engine", "inline", code=5)
     assert lines(site, "bad.log") == ["no json"]
     assert lines(site, "out.log") == [body(0, 20)]
+
+
+@pytest.mark.server
+def test_what_a_broker_pushes_is_rejected_into_another_topic_while_a_window_lasts(
+    bare_site: Site, mosquitto: Mosquitto
+) -> None:
+    """Source, sink and second target are sessions of one broker, and none disturbs another."""
+    site = bare_site
+    server = {"host": mosquitto.host, "port": mosquitto.port}
+    site.apply(
+        "oven",
+        {
+            "source": {"mqtt": {**server, "filters": ["ovens/+"]}},
+            "sink": {"mqtt": {"host": mosquitto.host, "port": mosquitto.port, "topic": "copies/{topic[2]}"}},
+            "parse": {"format": "json", "fields": FIELDS},
+            "errors": {
+                "tolerance": "all",
+                "sink": {"mqtt": {"host": mosquitto.host, "port": mosquitto.port, "topic": "rejects/{topic[2]}"}},
+                "headers": "connect",
+            },
+            "engine": "inline",
+        },
+    )
+    site.waybill("run", "oven")
+    payloads = [body(n, "hot" if n % 2 else n).encode() for n in range(40)]
+    with listening(mosquitto, "copies/#") as copies, listening(mosquitto, "rejects/#") as rejects:
+        driver = site.start("run", "oven", "--window", "30s")
+        try:
+            with devices(mosquitto) as made:
+                made.publish("ovens/a", payloads[:20])
+                made.wait()
+                assert rejects.payloads(10) == payloads[1:20:2]
+                assert driver.poll() is None
+                made.publish("ovens/a", payloads[20:])
+                made.wait()
+                assert rejects.payloads(20) == payloads[1::2]
+        finally:
+            assert ended(driver, limit_s=90) == 0
+        assert copies.payloads(20) == payloads[::2]
+        assert {message.topic for message in rejects.messages} == {"rejects/a"}
+    assert {one["errors_sink"] for one in letters(site)} == {"sent"}
+    assert all(one["possible_duplicates"] == 0 for one in receipts(site))
