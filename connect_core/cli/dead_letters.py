@@ -1,4 +1,4 @@
-"""dead-letters list | show | export | replay | discard | erase: the records that were rejected, as they were read."""
+"""dead-letters list | show | export | replay | redirect | discard | erase: rejected records, as they were read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connect_core.service.opened import reading, working
 if TYPE_CHECKING:
     from connect_core.service.dead_letters import Words
 
-app = typer.Typer(no_args_is_help=True, help="List, show, export, replay, discard and erase rejected records.")
+app = typer.Typer(no_args_is_help=True, help="List, show, export, replay, redirect, discard and erase records.")
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -197,6 +197,21 @@ def discard(
     output.emit(
         as_json, told, lambda: output.line(f"{name}: {output.count(told['discarded'], 'dead letter')} discarded")
     )
+
+
+@app.command()
+def redirect(name: Name, why: Why = "", yes: Yes = False, as_json: JsonFlag = False) -> None:
+    """Give up what was begun in a former errors.sink that does not come back; the next run sends it to that of today.
+
+    Some of these records may be in the former target, too.
+    """
+    from connect_core.service.letter_redirects import redirect as redirect_letters
+
+    with working() as opened:
+        agree = agreeing_on_letters(yes, "Send them to the errors.sink of today?", {})
+        told = redirect_letters(opened, name, agree, output.notice, why=why)
+    letters = output.count(told["redirected"], "dead letter")
+    output.emit(as_json, told, lambda: output.line(f"{name}: the next run sends {letters} to errors.sink"))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from connect_core.ledger.begun import Begun
 from connect_core.ledger.connectors import Applied, Connector, Connectors, ConnectorStanding, Revision
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, DeadLetter, DeadLetters, Wanted
-from connect_core.ledger.errors_sink import ERRORS_SINK, ErrorsSink, SentLetter, moves_letters
+from connect_core.ledger.errors_sink import ErrorsSink, SentLetter, moves_letters
 from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
     CommittedOffset,
@@ -41,7 +41,6 @@ from connect_core.ledger.settling import Settling
 from connect_core.ledger.tracing import BegunRange, Traces
 
 __all__ = [
-    "ERRORS_SINK",
     "REPLAY_KIND",
     "STATES",
     "UNFINISHED",

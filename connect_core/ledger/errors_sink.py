@@ -17,19 +17,20 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from connect_core.ledger.auditing import note
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, insert_missing, now
-from connect_core.ledger.dead_letters import DeadLetter, dead_letter_of
+from connect_core.ledger.dead_letters import Count, DeadLetter, dead_letter_of
 from connect_core.ledger.identity import last_restored
+from connect_core.ledger.leases import Lease, fence
 from connect_core.ledger.letter_replays import cut, replays_letters
+from connect_core.ledger.ranges import abandon_range, all_open_range_ids, last_planned_end
 from connect_core.ledger.rows import position_row, storable
 from connect_core.ledger.tables import DEAD_LETTERS, OFFSETS, RUNS
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Part, Position
+from connect_core.sdk.values import ERRORS_SINK, Part, Position
 from connect_core.work import Receipt
 
-ERRORS_SINK = "errors-sink"
-"""The stream of a connector that sends dead letters to its second target. Its offsets are numbers of its own."""
 UNSENT_AT_MOST = 10_000
 """So many have a number and are not settled: what one run sends, and what one transaction numbers."""
 
@@ -82,6 +83,28 @@ class ErrorsSink(Transactions):
             rows = connection.execute(query.where(mine, number < upto).order_by(number))
             return [SentLetter(row.sink_number, dead_letter_of(row), row.task) for row in rows], upto
 
+    def letters_on_their_way(self, uid: str) -> list[Count]:
+        """Those with a number that are not settled, by partition and stage."""
+        key, stage = DEAD_LETTERS.c.partition_key, DEAD_LETTERS.c.stage
+        size = sa.func.sum(sa.func.length(DEAD_LETTERS.c.original))
+        query = sa.select(key, stage, sa.func.count().label("letters"), size.label("size")).where(*_on_their_way(uid))
+        with self._read() as connection:
+            rows = connection.execute(query.group_by(key, stage).order_by(key, stage))
+            return [Count(row.partition_key, row.stage, int(row.letters), int(row.size or 0)) for row in rows]
+
+    def redirect_letters(self, leases: Sequence[Lease], uid: str, *, who: str, why: str) -> int:
+        """Gives up the ranges that are open, and takes the numbers from letters that are not settled: they get new
+        ones, and go to the target of then. Returns how many. Raises Fenced when a lease is lost."""
+        with self._write() as connection:
+            locked(connection, uid)
+            fence(connection, leases)
+            for range_id in all_open_range_ids(connection, uid, ERRORS_SINK):
+                abandon_range(connection, range_id, who, why)
+            again = DEAD_LETTERS.update().where(*_on_their_way(uid)).values(sink_number=None)
+            count = connection.execute(again).rowcount
+            note(connection, uid, "redirect dead letters", who, why, {"letters": count})
+        return count
+
     def letter_sent(self, uid: str, partition_id: str, number: int) -> DeadLetter | None:
         """The letter that has a number of that stream."""
         with self._read() as connection:
@@ -113,16 +136,20 @@ def _waiting(uid: str) -> tuple[sa.ColumnElement[bool], ...]:
     return letters.uid == uid, letters.to_sink.is_not(None), letters.sink_run.is_(None)
 
 
+def _on_their_way(uid: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (*_waiting(uid), DEAD_LETTERS.c.sink_number.is_not(None))
+
+
 def _unsent(connection: Connection, uid: str) -> list[tuple[Partition, int]]:
     letters = DEAD_LETTERS.c
     query = sa.select(letters.partition_key, letters.sink_number)
-    query = query.where(*_waiting(uid), letters.sink_number.is_not(None))
+    query = query.where(*_on_their_way(uid))
     return [(Partition(row.partition_key), row.sink_number) for row in connection.execute(query)]
 
 
 def _numbered(connection: Connection, uid: str, partitions: Collection[str], room: int) -> list[tuple[Partition, int]]:
-    """Gives the next numbers. Behind a restored backup they begin where none was given before: what has these in the
-    target is another letter, which the ledger has forgotten."""
+    """Gives the next numbers, none of which was ever planned. Behind a restored backup they begin where none was given
+    before: what has these in the target is another letter, which the ledger has forgotten."""
     letters, moment = DEAD_LETTERS.c, now()
     restored = last_restored(connection)
     least = int(restored.timestamp() * 1_000_000) if restored else 0
@@ -152,8 +179,8 @@ _NUMBER = (
 def _last(connection: Connection, uid: str, partition: Partition) -> int:
     letters = DEAD_LETTERS.c
     query = sa.select(sa.func.max(letters.sink_number)).where(letters.uid == uid, letters.partition_id == partition.id)
-    found = connection.scalar(query)
-    return -1 if found is None else int(found)
+    given, planned = connection.scalar(query), last_planned_end(connection, uid, ERRORS_SINK, partition)
+    return max(-1 if given is None else int(given), planned - 1)
 
 
 def _parts(numbers: Iterable[tuple[Partition, int]]) -> tuple[Part, ...]:

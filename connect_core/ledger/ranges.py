@@ -296,6 +296,19 @@ def open_range_ids(connection: Connection, uid: str, stream: str, partition: Par
     return [row.id for row in _open_rows(connection, uid, stream, {partition.id})]
 
 
+def all_open_range_ids(connection: Connection, uid: str, stream: str) -> list[int]:
+    """Of every partition."""
+    return [row.id for row in _open_rows(connection, uid, stream, None)]
+
+
+def last_planned_end(connection: Connection, uid: str, stream: str, partition: Partition) -> int:
+    """Of the newest range, whatever became of it; 0 where there is none."""
+    newest = sa.select(RANGES.c.planned_end).where(
+        RANGES.c.uid == uid, RANGES.c.stream == stream, RANGES.c.partition_id == partition.id
+    )
+    return int(connection.scalar(newest.order_by(RANGES.c.id.desc()).limit(1)) or 0)
+
+
 def _open_rows(connection: Connection, uid: str, stream: str, partition_ids: set[str] | None) -> Sequence[Any]:
     rows = connection.execute(_OPEN, {"connector": uid, "of_stream": stream}).all()
     return rows if partition_ids is None else [row for row in rows if row.partition_id in partition_ids]

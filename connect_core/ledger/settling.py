@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from connect_core.errors import DataError
 from connect_core.ledger.database import CommitUnknown, Transactions, now, upsert
 from connect_core.ledger.dead_letters import UNTOUCHED
-from connect_core.ledger.errors_sink import ERRORS_SINK, close_sent_letters, moves_letters
+from connect_core.ledger.errors_sink import close_sent_letters, moves_letters
 from connect_core.ledger.floors import WantedMove, moved
 from connect_core.ledger.gaps import keep_gaps
 from connect_core.ledger.leases import Lease, fence
@@ -36,7 +36,7 @@ from connect_core.ledger.rows import (
 )
 from connect_core.ledger.tables import DEAD_LETTERS, FLOORS, OFFSETS, RANGES
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import OPEN_END, Position
+from connect_core.sdk.values import ERRORS_SINK, OPEN_END, Position
 from connect_core.work import Outcome, Receipt
 
 OFFSET_KEY = ("uid", "stream", "partition_id")

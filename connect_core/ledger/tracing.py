@@ -8,11 +8,11 @@ import sqlalchemy as sa
 
 from connect_core.ledger.database import Transactions
 from connect_core.ledger.dead_letters import DeadLetter, dead_letter_of
-from connect_core.ledger.errors_sink import ERRORS_SINK
 from connect_core.ledger.history import SettledRange, settled_of
 from connect_core.ledger.letter_replays import replay_stream
 from connect_core.ledger.tables import DEAD_LETTERS, RANGES
 from connect_core.sdk.records import Partition
+from connect_core.sdk.values import ERRORS_SINK
 
 
 class BegunRange(NamedTuple):

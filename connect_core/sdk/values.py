@@ -35,6 +35,9 @@ them anew. Missing or empty where a source has no such name."""
 LIVE = "live"
 """The stream of ordinary runs. Every backfill and replay has a stream of its own."""
 
+ERRORS_SINK = "errors-sink"
+"""The stream of a connector that sends dead letters to its second target. Its offsets are numbers of its own."""
+
 OPEN_END = 1 << 62
 """The end of a live range: it is unknown when the range is planned. Greater than every possible offset."""
 
@@ -165,7 +168,8 @@ class Range:
     @property
     def give_up(self) -> str:
         """The command with which a person gives the range up while it is open."""
-        return "waybill offsets set --abandon" if self.stream == LIVE else "waybill backfills cancel"
+        commands = {LIVE: "waybill offsets set --abandon", ERRORS_SINK: "waybill dead-letters redirect"}
+        return commands.get(self.stream, "waybill backfills cancel")
 
     @property
     def origin(self) -> str:

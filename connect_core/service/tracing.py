@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import ERRORS_SINK, BegunRange, Connector, DeadLetter, SettledRange, moves_letters
+from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange, moves_letters
 from connect_core.sdk.records import Coordinates, Partition
 from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 from connect_core.service.opened import Opened
 from connect_core.service.verifying import claim_of, sink_of
 

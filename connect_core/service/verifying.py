@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 
 from connect_core.config import diverted, revealed, single_writers
 from connect_core.errors import ConfigError, DataError
-from connect_core.ledger import ERRORS_SINK, UNFINISHED, Connector, SettledRange, moves_letters
+from connect_core.ledger import UNFINISHED, Connector, SettledRange, moves_letters
 from connect_core.replication.driver.errors_sink import to_errors_sink
 from connect_core.replication.driver.prepare import resolved
 from connect_core.sdk.rereading import Claim, Reread, Rereadable, Verdict
 from connect_core.sdk.spans import uncovered
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 from connect_core.service.durations import show_count
 from connect_core.service.opened import Opened
 from connect_core.service.streams import of_stream

@@ -16,7 +16,7 @@ from datetime import datetime
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
-from connect_core.ledger import ERRORS_SINK, UNFINISHED, Backfill, new_run_id, replays_letters
+from connect_core.ledger import UNFINISHED, Backfill, new_run_id, replays_letters
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import (
@@ -32,7 +32,7 @@ from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Source
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 
 
 def begun(context: RunContext, settings: Settings, request: Request, *, who: str) -> Backfill | None:

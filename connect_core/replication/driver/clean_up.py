@@ -13,14 +13,14 @@ from typing import Literal
 from connect_core import clock, systems
 from connect_core.config import Settings, revealed
 from connect_core.errors import LeaseHeld
-from connect_core.ledger import ERRORS_SINK, UNFINISHED, Connector, Ledger, task_lease_id
+from connect_core.ledger import UNFINISHED, Connector, Ledger, task_lease_id
 from connect_core.masking import mask_secrets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, resolved, times
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import RemoteState, Source
-from connect_core.sdk.values import LIVE
+from connect_core.sdk.values import ERRORS_SINK, LIVE
 from connect_core.work import Side
 
 _AGAIN_S = 0.5

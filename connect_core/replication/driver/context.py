@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Protocol
 
 from connect_core.config import Resolved
-from connect_core.ledger import ERRORS_SINK, Connector, Ledger
+from connect_core.ledger import Connector, Ledger
 from connect_core.masking import mask_secrets
 from connect_core.planning import Assignment, Share
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.ledger_batches import RANGES
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 from connect_core.work import Engine
 
 

@@ -15,11 +15,10 @@ from dataclasses import replace
 from connect_core.config import ALL, Resolved
 from connect_core.config.units import show_count
 from connect_core.errors import ConfigError, LeaseHeld, WaybillError
-from connect_core.ledger import ERRORS_SINK
 from connect_core.planning.backfill_plan import BackfillPlan
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.summary import TaskSummary
-from connect_core.sdk.values import LIVE, Part
+from connect_core.sdk.values import ERRORS_SINK, LIVE, Part
 from connect_core.work import Receipt
 
 EVERY_S = 10.0

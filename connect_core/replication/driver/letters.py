@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from connect_core.ledger import ERRORS_SINK, SentLetter
+from connect_core.ledger import SentLetter
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.error_headers import PARTIAL, headers_of
-from connect_core.sdk.values import Json, OpenRange, Range
+from connect_core.sdk.values import ERRORS_SINK, Json, OpenRange, Range
 from connect_core.work import Letter, Letters
 
 LETTERS_OF_A_RANGE = 1_000

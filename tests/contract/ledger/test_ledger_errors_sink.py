@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from connect_core.ledger import ERRORS_SINK, Wanted
+from connect_core.errors import Fenced
+from connect_core.ledger import Wanted
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Part, Position, Reject
+from connect_core.sdk.values import ERRORS_SINK, Part, Position, Reject
 from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 from tests.contract.ledger.test_ledger_growth import plans, statements
@@ -150,3 +151,33 @@ def test_what_was_sent_is_not_read_again(worker: Worker, take: Any, index: str) 
         take(worker)
     for one in plans(worker, seen, "dead_letters"):
         assert index in one, one
+
+
+def test_letters_that_are_redirected_get_numbers_that_were_never_planned(worker: Worker) -> None:
+    """The former target may hold some of them by their old ones."""
+    rejected(worker, Q0, 0, reject(3), reject(4))
+    rejected(worker, Q1, 0, reject(5))
+    parts = worker.ledger.number_letters(worker.uid, BOTH)
+    run = attempt(worker, ERRORS_SINK)
+    plan(run, Q0, 0, 2)
+    assert [(one.partition, one.letters) for one in run.ledger.letters_on_their_way(run.uid)] == [
+        (Q0.key, 2),
+        (Q1.key, 1),
+    ]
+    assert run.ledger.redirect_letters([run.lease], run.uid, who="ann", why="gone") == 3
+    assert run.open_ids() == []
+    assert run.ledger.letters_on_their_way(run.uid) == []
+    assert run.ledger.letters_waiting(run.uid) == 3
+    again = run.ledger.number_letters(run.uid, BOTH)
+    assert sorted(again, key=lambda one: one.partition) == [Part(Q0, 0, 2, 4), Part(Q1, 0, 0, 1)]
+    assert len(parts) == 2
+
+
+def test_nothing_is_redirected_under_a_lease_that_is_lost(worker: Worker) -> None:
+    rejected(worker, Q0, 0, reject(3))
+    worker.ledger.number_letters(worker.uid, BOTH)
+    run = attempt(worker, ERRORS_SINK)
+    attempt(worker, ERRORS_SINK)
+    with pytest.raises(Fenced):
+        run.ledger.redirect_letters([run.lease], run.uid, who="ann", why="")
+    assert numbers(worker) == {3: 0}

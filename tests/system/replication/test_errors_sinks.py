@@ -341,3 +341,25 @@ def test_what_a_broker_pushes_is_rejected_into_another_topic_while_a_window_last
         assert {message.topic for message in rejects.messages} == {"rejects/a"}
     assert {one["errors_sink"] for one in letters(site)} == {"sent"}
     assert all(one["possible_duplicates"] == 0 for one in receipts(site))
+
+
+def test_what_was_begun_in_a_target_that_does_not_come_back_is_redirected(bare_site: Site) -> None:
+    """Its folder is gone: the range that was begun there stays open."""
+    site = bare_site
+    feed(site, "no json", body(0, 20), "none")
+    (site.folder / "rejects").mkdir()
+    apply(site, {"sink": {"file": {"path": "rejects/bad.log"}}})
+    site.fault("batch-written", "kill", 1)
+    site.waybill("run", "oven", "--engine", "inline", code=1)
+    assert {one["errors_sink"] for one in letters(site)} == {"waiting"}
+    for path in (site.folder / "rejects").iterdir():
+        path.unlink()
+    (site.folder / "rejects").rmdir()
+    (site.folder / "rejects").write_text("no folder")
+    apply(site, TO_FILE)
+    site.waybill("run", "oven", "--engine", "inline", code=AWAY)
+    assert lines(site, "bad.log") == []
+    assert site.json("dead-letters", "redirect", "oven", "--yes")["redirected"] == 2
+    run(site)
+    assert lines(site, "bad.log") == ["no json", "none"]
+    assert site.json("dead-letters", "redirect", "oven", "--yes")["redirected"] == 0

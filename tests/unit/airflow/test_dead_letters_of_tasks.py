@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from connect_core.errors import Retriable
-from connect_core.ledger import ERRORS_SINK, Ledger
+from connect_core.ledger import Ledger
 from connect_core.replication.driver.context import RunListener
-from connect_core.sdk.values import Json
+from connect_core.sdk.values import ERRORS_SINK, Json
 from connect_core.service.scheduled import Moved, TaskAttempt, reconcile, replicate
 
 OF = "replicate.logs scheduled__1"

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from connect_core.ledger import ERRORS_SINK, DeadLetter, SentLetter
+from connect_core.ledger import DeadLetter, SentLetter
 from connect_core.replication.driver.error_headers import MAX_CHARACTERS, headers_of
 from connect_core.replication.driver.letters import letters_of
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import LIVE, OpenRange, Pins, Range
+from connect_core.sdk.values import ERRORS_SINK, LIVE, OpenRange, Pins, Range
 
 Q0 = Partition("orders/broker-a/0")
 LETTER = DeadLetter(
