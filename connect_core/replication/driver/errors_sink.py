@@ -72,8 +72,12 @@ class ErrorsSinkSender:
             self._tell_sent(self.receipts[before:])
 
     def _is_to_end(self) -> bool:
-        standing = self._context.ledger.standing(self._context.connector.uid)
-        return standing.deleted or standing.target_state != "running" or bool(self._context.halted())
+        """Also when the document has changed: the next run sends the rest where it says now."""
+        connector = self._context.connector
+        standing = self._context.ledger.standing(connector.uid)
+        if standing.deleted or standing.target_state != "running" or standing.revision != connector.revision:
+            return True
+        return bool(self._context.halted())
 
     def _tell_sent(self, receipts: Sequence[Receipt]) -> None:
         if not receipts:
