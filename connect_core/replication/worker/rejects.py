@@ -21,8 +21,6 @@ def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
     """What the pipeline makes of the records; those that it raises something for are rejected."""
     try:
         return pipeline.shape(records)
-    except WaybillError:  # what a schema registry fails with is no fault of a record
-        raise
     except Exception as error:
         if _is_of_one_row(error, records):
             rejected = reject_row(
@@ -47,7 +45,8 @@ def invalid_rows_of(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
 
 
 def _is_of_one_row(error: Exception, records: pa.RecordBatch) -> bool:
-    """False where the batch has to be halved. Raises the error when it is not that of a record."""
+    """False where the batch has to be halved. Raises the error when it is not that of a record: a schema registry that
+    is away, a statement that takes too long."""
     if isinstance(error, MemoryError | WaybillError) or not len(records):
         raise error
     return len(records) == 1
