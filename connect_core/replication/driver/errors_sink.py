@@ -99,6 +99,8 @@ def sending_context(live: RunContext, parts: Sequence[Part]) -> RunContext:
     """The context of a connector for what moves these stretches of its dead letters."""
     return replace(
         live,
+        # Its tasks have the numbers of live ones, and what is sent is said at the end.
+        listener=replace(live.listener, progress=lambda _: None),
         resolved=to_errors_sink(live.resolved),
         resolve=lambda revision, pinned=None: to_errors_sink(live.resolve(revision, pinned)),
         stream=ERRORS_SINK,
