@@ -212,7 +212,7 @@ def test_a_queue_of_dead_letters_is_a_second_target(
 
 def test_what_a_queue_of_dead_letters_cannot_have_is_told(read: Read, faults: Callable[..., list[str]]) -> None:
     both = {f"{DLQ}write.queue.nums": "4", f"{DLQ}read.queue.nums": "8", f"{DLQ}topic.replication.factor": "3"}
-    checked = read({**SOURCE, f"{DLQ}topic.name": "rejects", **both})
+    checked = read({**SOURCE, f"{DLQ}topic.name": "rejects", "errors.tolerance": "all", **both})
     assert checked.data["errors"]["sink"]["rocketmq"]["queues"] == 4
     assert [one.split(":")[0] for one in checked.notices] == [
         f"{DLQ}read.queue.nums",
