@@ -11,8 +11,10 @@ import base64
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from connect_core.errors import WaybillError
 from connect_core.rocketmq import Client, ClientOptions, Queue, encode_batch
 from connect_core.stack import jars, java
 from tests.servers import RocketMQ
@@ -61,9 +63,13 @@ class JavaReader:
 
 
 def records_of(name_servers: Sequence[str], topic: str) -> dict[str, list[bytes]]:
-    """The same, read by our client library."""
+    """The same, read by our client library, once all that was acknowledged can be seen (delivery rule 4). Whether the
+    brokers let us write is not the question here."""
     found: dict[str, list[bytes]] = {}
     with Client(ClientOptions(name_servers=tuple(name_servers))) as client:
+        with suppress(WaybillError):
+            for broker in client.brokers.masters():
+                client.barrier(broker, deadline=time.monotonic() + 10)
         for queue, bounds in client.offsets.bounds(topic).items():
             for part in client.read(queue, bounds.begin, bounds.end, deadline=time.monotonic() + 60):
                 found.setdefault(str(queue), []).extend(bytes(message.body) for message in part.messages)
