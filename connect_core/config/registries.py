@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from connect_core.config.document_parts import DocumentPart
 from connect_core.config.references import REFERENCE, fault_in, is_reference
 from connect_core.config.units import Seconds
 from connect_core.systems.tls import TlsCa
@@ -37,10 +38,8 @@ def check_secret(text: str) -> str:
     return _sound(text)
 
 
-class Registry(BaseModel):
+class Registry(DocumentPart):
     """A Schema Registry: where it is, and who asks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: Annotated[str, AfterValidator(check_url)] = Field(
         description="Where a Schema Registry is, whose REST API is Confluent's.", examples=["http://127.0.0.1:8081"]

@@ -14,7 +14,7 @@ from connect_core.sdk.batches import without_nulls
 from connect_core.systems.rocketmq.marking import FEW, MARK_BYTES
 from connect_core.systems.rocketmq.parcels import body_bytes, property_bytes
 
-_SEPARATORS = "[\x01\x02]"
+_SEPARATORS = "\x01\x02"
 _SENT = ("key", "tags", "headers", "value", "packed", "message_id")
 """Columns of which bytes are sent."""
 _WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
@@ -51,7 +51,7 @@ def _all_fit(records: pa.RecordBatch, most_bytes: int) -> bool:
     if most > min(most_bytes, MAX_PROPERTIES_BYTES):
         return False
     texts = [text for name in ("key", "tags") for text in records.column(name).to_pylist() if text]
-    return not any("\x01" in text or "\x02" in text for text in texts)
+    return not any(separator in text for text in texts for separator in _SEPARATORS)
 
 
 def _not_alone(records: pa.RecordBatch, rows: NDArray[np.int64]) -> Iterator[tuple[int, str, str]]:
@@ -70,7 +70,8 @@ def _with_separators(records: pa.RecordBatch, but: set[int]) -> Iterator[tuple[i
         column = records.column(name)
         if column.null_count == len(records):
             continue
-        for row in np.flatnonzero(without_nulls(pc.match_substring_regex(column, _SEPARATORS), False).to_numpy(False)):
+        found = without_nulls(pc.match_substring_regex(column, f"[{_SEPARATORS}]"), False).to_numpy(False)
+        for row in np.flatnonzero(found):
             if int(row) not in but:
                 but.add(int(row))
                 yield int(row), "IllegalProperty", f"The {name} holds a control character (1 or 2)"
