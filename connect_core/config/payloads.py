@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from connect_core.config.document_parts import DocumentPart
 from connect_core.config.registries import Registry, SubjectRegistry
-from connect_core.pipeline import avro, formats
-from connect_core.pipeline.formats import MAX_PATTERN, Format
+from connect_core.pipeline.formats import avro_format
+from connect_core.pipeline.formats.known import Format, WrittenFormat, check_encode, check_parse, read_format
+from connect_core.pipeline.formats.patterns import MAX_PATTERN
 from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
@@ -92,25 +94,18 @@ class Parse(DocumentPart):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
-        formats.check(self.format, self.pattern, self.columns, self.delimiter)
-        formats.check_typed(self.format, self.fields is not None, self.unknown)
-        avro.check_reading(self.model_dump())
+        check_parse(self.model_dump(), _defaults(type(self)))
         return self
 
     def rows(self) -> Type | None:
         """What `$.NAME` may be, and of which type; None where payloads say it."""
-        if self.format == formats.AVRO:
-            return avro.read_rows(self.model_dump())
-        if self.fields is not None:
-            return struct_of(self.fields)
-        names = formats.known_fields(self.format, self.pattern, self.columns)
-        return Type("struct", fields=tuple((name, Type("text")) for name in names)) if names else None
+        return read_format({"format": self.format}).rows(self.model_dump())
 
 
 class Encode(DocumentPart):
     """What is delivered."""
 
-    format: Literal["none", "json", "json-schema", "avro", "text"] = Field(
+    format: WrittenFormat = Field(
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. text: of records "
@@ -119,7 +114,7 @@ class Encode(DocumentPart):
     flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
     avro_schema: AvroSchema = _AVRO_SCHEMA
     record: Annotated[str, AfterValidator(check_record_name)] = Field(
-        default=avro.RECORD, description="Of avro without avro_schema: the name of the record in the schema."
+        default=avro_format.RECORD, description="Of avro without avro_schema: the name of the record in the schema."
     )
     framing: Framing = _FRAMING
     schema_id: SchemaId = _SCHEMA_ID
@@ -129,7 +124,10 @@ class Encode(DocumentPart):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Encode:
-        if self.flavor != USUAL_FLAVOR and self.format != "json-schema":
-            raise ValueError("flavor goes with format json-schema")
-        avro.check_writing(self.model_dump())
+        check_encode(self.model_dump(), _defaults(type(self)))
         return self
+
+
+@cache
+def _defaults(part: type[DocumentPart]) -> Json:
+    return {name: field.get_default(call_default_factory=True) for name, field in part.model_fields.items()}

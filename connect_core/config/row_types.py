@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.references import is_reference
 from connect_core.config.written import Place
-from connect_core.pipeline import avro
-from connect_core.pipeline.formats import AVRO, TEXT_FORMAT
+from connect_core.pipeline.formats.known import written_format
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.inferring import inferred
 from connect_core.rows.types import Type, as_written
@@ -39,15 +38,13 @@ def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]
         except ValueError as error:
             yield ("transforms", number), f"{next(iter(step))}: {error}"
             return
-    if document.encode.format == TEXT_FORMAT and (len(rows.fields) > 1 or rows.fields[0][1].kind in ("struct", "list")):
-        words = ", ".join(f"{name}: {one}" for name, one in rows.fields)
-        yield ("encode", "format"), f"text is for records with one field that is a single value; these have {words}"
-    if document.encode.format == AVRO:
-        try:
-            avro.written_part(document.encode.model_dump(), rows)
-            _subject(document, rows)
-        except ValueError as error:
-            yield ("encode",), str(error)
+    if document.encode.format == "none":
+        return
+    try:
+        written_format(document.encode.model_dump()).check_rows(document.encode.model_dump(), rows)
+        _subject(document, rows)
+    except ValueError as error:
+        yield ("encode",), str(error)
 
 
 def last_rows(document: ConnectorDocument) -> Type | None:
@@ -65,7 +62,8 @@ def registered_schema(document: ConnectorDocument) -> tuple[str, object] | None:
     rows = last_rows(document)
     if document.encode.registry is None or document.encode.schema_id is not None or rows is None:
         return None
-    return _subject(document, rows), avro.written_schema(document.encode.model_dump(), rows)
+    encode = document.encode.model_dump()
+    return _subject(document, rows), written_format(encode).written_schema(encode, rows)
 
 
 def _subject(document: ConnectorDocument, rows: Type) -> str:
@@ -73,7 +71,8 @@ def _subject(document: ConnectorDocument, rows: Type) -> str:
     registry = document.encode.registry
     if registry is None or registry.subject:
         return registry.subject if registry else ""
-    name = avro.record_name(document.encode.model_dump(), rows)
+    encode = document.encode.model_dump()
+    name = written_format(encode).record_name(encode, rows)
     if registry.strategy == "record":
         return name
     topic = document.sink.options.get("topic")

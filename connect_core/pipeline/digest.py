@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from connect_core.pipeline.formats import AVRO
+from connect_core.pipeline.formats.known import read_format
 from connect_core.pipeline.transforms.sql_words import DUCKDB
 from connect_core.sdk.values import Json
 from connect_core.version import function_versions
@@ -18,9 +18,8 @@ _SQL_CODE = "sql/1"
 def has_rows(document: Json) -> bool:
     """Whether records have fields with types in this pipeline."""
     parse = document.get("parse", {})
-    return (
-        bool(document.get("transforms") or document.get("encode") or parse.get("fields")) or parse.get("format") == AVRO
-    )
+    declared = document.get("transforms") or document.get("encode") or parse.get("fields")
+    return bool(declared) or read_format(parse).reads_rows
 
 
 def pipeline_digest(document: Json) -> str:

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_core.pipeline.formats import TEXT_FORMAT, pattern_of
+from connect_core.pipeline.formats.patterns import TEXT_FORMAT, pattern_of
 from connect_core.sdk.values import Json
 
 _PAIR = re.compile(r'\s*([^\s="]+)(?:=(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|([^\s"]*)))?(?=\s|$)', re.DOTALL)

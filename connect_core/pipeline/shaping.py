@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.pipeline.avro import Lookup
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.digest import has_rows
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.formats.payload_format import Lookup
 from connect_core.pipeline.numbering import with_numbers
 from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import reject_row

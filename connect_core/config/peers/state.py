@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connect_core.config.peers.reading import PeerPart
-from connect_core.pipeline.formats import TEXT_FORMAT
+from connect_core.pipeline.formats.patterns import TEXT_FORMAT
 from connect_core.pipeline.transforms.paths import written
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.types import Type

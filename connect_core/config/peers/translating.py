@@ -13,7 +13,7 @@ from connect_core.config.peers import kafka, rocketmq_connect
 from connect_core.config.peers.predicates import condition_of
 from connect_core.config.peers.reading import NotKept, PeerPart, transforms_in, unknown_options
 from connect_core.config.peers.state import EXACT_TEXTS, Chain
-from connect_core.pipeline.formats import TEXT_FORMAT
+from connect_core.pipeline.formats.patterns import TEXT_FORMAT
 from connect_core.rows.types import Type, as_written, struct_of
 from connect_core.sdk.values import Json
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from connect_core.pipeline.formats import check_pattern
+from connect_core.pipeline.formats.patterns import check_pattern
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.transforms.casts import fault_of
 from connect_core.pipeline.transforms.dedupe_steps import dedupe_step

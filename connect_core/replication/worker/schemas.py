@@ -10,7 +10,7 @@ import json
 from functools import cache
 
 from connect_core.config.references import reveal
-from connect_core.pipeline.avro import Lookup
+from connect_core.pipeline.formats.payload_format import Lookup
 from connect_core.registry.opening import opened
 from connect_core.rows.avro_schemas import read_schema
 from connect_core.rows.envelope_schemas import Misfit

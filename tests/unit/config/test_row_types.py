@@ -34,7 +34,7 @@ CSV = "parse: {format: csv, columns: [site, temp]}\n"
         ("encode: {format: json-schema}", "encode", "needs records whose fields are known"),
         (
             FIELDS + "encode: {format: text}",
-            "encode.format",
+            "encode",
             "text is for records with one field that is a single value",
         ),
         (FIELDS + "transforms: [{drop: [ide]}]", "transforms.0", "did you mean"),

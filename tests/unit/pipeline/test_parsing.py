@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.pipeline.fields import Fields
-from connect_core.pipeline.formats import _PATTERNS, check, known_fields
+from connect_core.pipeline.formats.patterns import _PATTERNS, check_groups, known_fields, pattern_of
 from connect_core.pipeline.parsing import parser
 from connect_core.pipeline.rejecting import MAX_ORIGINAL_BYTES
 from connect_core.pipeline.shaping import Pipeline
@@ -139,7 +139,7 @@ def test_logfmt_that_was_written_is_read(fields: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", sorted(_PATTERNS))
 def test_each_name_of_grok_is_a_pattern_of_re2(name: str) -> None:
     pattern = f"%{{{name}:field}}"
-    check("grok", pattern, [], ",")
+    check_groups(pattern_of("grok", pattern))
     assert known_fields("grok", pattern, []) == ["field"]
 
 

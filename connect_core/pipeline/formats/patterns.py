@@ -1,5 +1,4 @@
-"""Formats of payloads, as a document has them: what they need, which fields they make. Pure, and light: documents are
-checked by it.
+"""Patterns of payloads, and which fields formats of texts make. Pure, and light: documents are checked by it.
 
 `regex` and `grok` are one pattern with named groups for RE2, which takes time in proportion to the text, whatever the
 pattern: none of a user's can hold up a worker. It has no look-around and no references back. So the patterns of grok
@@ -13,13 +12,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
-Format = Literal["none", "json", "json-schema", "avro", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
 TEXT_FORMAT: Literal["text"] = "text"
 """All of a payload is one field, which has this name too."""
-AVRO = "avro"
-ENVELOPES = "json-schema"
-TYPED = ("json", ENVELOPES, AVRO)
-"""Formats whose fields have types in the document."""
 
 MAX_PATTERN = 10_000
 """Characters, also of what grok makes."""
@@ -97,34 +91,6 @@ def known_fields(kind: str, pattern: str, columns: Sequence[str]) -> list[str] |
     return None
 
 
-def check(kind: str, pattern: str, columns: Sequence[str], delimiter: str) -> None:
-    """Raises ValueError with what does not go together, or is no pattern."""
-    for name, given, of in (("pattern", pattern, ("regex", "grok")), ("columns", columns, ("csv",))):
-        if given and kind not in of:
-            raise ValueError(f"{name} goes with format {' or '.join(of)}")
-        if kind in of and not given:
-            raise ValueError(f"format {kind} needs {name}")
-    if delimiter != "," and kind != "csv":
-        raise ValueError("delimiter goes with format csv")
-    if delimiter in '"\r\n':
-        raise ValueError("delimiter cannot be a quotation mark or end a line")
-    if kind in ("regex", "grok"):
-        _check_groups(pattern_of(kind, pattern))
-    names = known_fields(kind, pattern, columns) or []
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two fields have the name {min(twice)!r}")
-
-
-def check_typed(kind: str, has_fields: bool, unknown: str) -> None:
-    """Whether fields with types are where they have to be. Raises ValueError."""
-    if has_fields and kind not in TYPED:
-        raise ValueError("fields goes with format json; the fields of other formats are texts, which cast changes")
-    if kind == ENVELOPES and not has_fields:
-        raise ValueError("format json-schema needs fields, as {id: int64}")
-    if unknown != "reject" and not has_fields:
-        raise ValueError("unknown goes with fields")
-
-
 def check_pattern(pattern: str) -> Any:
     """Raises ValueError for what is no pattern of RE2. The Arrow type of its groups."""
     import pyarrow as pa
@@ -138,7 +104,8 @@ def check_pattern(pattern: str) -> Any:
         raise ValueError(f"pattern is not one of RE2: {error}") from None
 
 
-def _check_groups(pattern: str) -> None:
+def check_groups(pattern: str) -> None:
+    """Raises ValueError for what is no pattern of RE2, or makes no field."""
     if not check_pattern(pattern).num_fields:
         raise ValueError("pattern makes no field: name a group, as (?P<status>[0-9]+)")
 

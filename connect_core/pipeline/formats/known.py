@@ -1,0 +1,66 @@
+"""The formats that a document can name. Pure, and light: documents are checked by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from connect_core.pipeline.formats.avro_format import AVRO
+from connect_core.pipeline.formats.json_format import EnvelopeFormat, JsonFormat
+from connect_core.pipeline.formats.payload_format import PayloadFormat
+from connect_core.pipeline.formats.text_formats import Csv, Pattern, TextFields, WholeText
+from connect_core.sdk.values import Json
+
+Format = Literal["none", "json", "json-schema", "avro", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
+"""What `parse.format` may be."""
+WrittenFormat = Literal["none", "json", "json-schema", "avro", "text"]
+"""What `encode.format` may be."""
+
+FORMATS: Mapping[str, PayloadFormat] = {
+    "none": PayloadFormat(),
+    "json": JsonFormat(),
+    "json-schema": EnvelopeFormat(),
+    "avro": AVRO,
+    "text": WholeText(),
+    "csv": Csv(),
+    "logfmt": TextFields(),
+    "regex": Pattern(),
+    "grok": Pattern(),
+    "common": TextFields(),
+    "combined": TextFields(),
+}
+
+
+def read_format(parse: Json) -> PayloadFormat:
+    return FORMATS[parse.get("format", "none")]
+
+
+def written_format(encode: Json) -> PayloadFormat:
+    """Where transforms are and no format, JSON is written."""
+    form = encode.get("format", "none")
+    return FORMATS["json" if form == "none" else form]
+
+
+def check_parse(parse: Json, defaults: Json) -> None:
+    """Of a whole `parse` and what each of its fields is by default. Raises ValueError."""
+    words = "; the fields of other formats are texts, which cast changes"
+    reading = {name: FORMATS[name].reading_options for name in get_args(Format)}
+    _check_options(parse, defaults, reading, {"fields": words})
+    if parse["unknown"] != defaults["unknown"] and parse["fields"] is None:
+        raise ValueError("unknown goes with fields")
+    read_format(parse).check_reading(parse)
+
+
+def check_encode(encode: Json, defaults: Json) -> None:
+    """Of a whole `encode` and what each of its fields is by default. Raises ValueError."""
+    _check_options(encode, defaults, {name: FORMATS[name].writing_options for name in get_args(WrittenFormat)}, {})
+    written_format(encode).check_writing(encode)
+
+
+def _check_options(part: Json, defaults: Json, options: Mapping[str, tuple[str, ...]], more: Mapping[str, str]) -> None:
+    for name, value in part.items():
+        of = [form for form, goes_with in options.items() if name in goes_with]
+        if name != "format" and value != defaults[name] and part["format"] not in of:
+            *others, last = of
+            words = f"{', '.join(others)} or {last}" if others else last
+            raise ValueError(f"{name} goes with format {words}{more.get(name, '')}")

@@ -1,0 +1,39 @@
+"""Records with other payloads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
+
+_OF_THE_VALUE = ("packed", "packing")
+"""Columns with another form of the payload, that goes before it."""
+
+
+def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+    """Other payloads, which nobody has packed yet (`sdk.batches.RECORD_SCHEMA`)."""
+    changed = {"value": values, **{name: pa.nulls(len(records), records.column(name).type) for name in _OF_THE_VALUE}}
+    columns = [changed.get(name, column) for name, column in zip(records.schema.names, records.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=records.schema)
+
+
+def without(records: pa.RecordBatch, gone: Sequence[int]) -> pa.RecordBatch:
+    """The other rows."""
+    return taken(records, others(len(records), gone))
+
+
+def taken(records: Rows, places: NDArray[np.int64]) -> Rows:
+    """Of a batch, or of rows, those at these places."""
+    return records if len(places) == len(records) else records.take(pa.array(places))
+
+
+def others(rows: int, gone: Sequence[int]) -> NDArray[np.int64]:
+    """Of so many rows the places of those that are not gone, ascending."""
+    stays = np.ones(rows, dtype=np.bool_)
+    stays[list(gone)] = False
+    return np.flatnonzero(stays)
