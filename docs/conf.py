@@ -52,6 +52,7 @@ NAVIGATION = {
             "docs/transforms",
             "docs/sql",
             "docs/avro",
+            "docs/debezium",
             "docs/glossary",
             "docs/figures",
             "docs/faults",

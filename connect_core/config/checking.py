@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from connect_core.config import errors_sinks, flat, option_models
+from connect_core.config.changes import unfit_changes
 from connect_core.config.compatibility import conflict, schedule_conflict, verification_conflict
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_parts import Endpoint
@@ -229,6 +230,7 @@ def _conflicts(data: Json, source: End, sink: End, second: End | None, written: 
     if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document)]:
         yield from unfit
         return
+    yield from (fault_at(*wrong, written) for wrong in unfit_changes(document))
     yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))

@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Filter, Rule
 from connect_core.config.endpoints import End
+from connect_core.config.payloads import Parse
 from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere
 from connect_core.config.written import Place
+from connect_core.pipeline.formats.known import read_format
 from connect_core.pipeline.references import names_in, properties_in, read_condition
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.types import Type
@@ -31,6 +33,7 @@ _WHAT: Mapping[Kind, str] = {
     "tags": "the tags",
     "key": "the key",
     "file": "a file",
+    "change": "what happened to a row",
 }
 _HOW: Mapping[Kind, str] = {
     "payload": "$.NAME for a place in the payload, which is JSON",
@@ -40,6 +43,7 @@ _HOW: Mapping[Kind, str] = {
     "tags": "TAGS",
     "key": "KEYS",
     "file": "file:path, file:name, file:offset",
+    "change": "change:operation",
 }
 """How the fields are written that there may be."""
 
@@ -48,10 +52,11 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     """Of ends that are sound. A name with several alternatives is a fault of a rule when one of them cannot be, and of
     an option of the sink, which may have it by default, when none of them can."""
     plugin = source.configured().plugin
-    fields = _Fields(source.system, plugin.source_fields, document.parse.rows())
+    given = plugin.source_fields | made_by(document.parse)
+    fields = _Fields(source.system, given, document.parse.rows())
     yield from _of_filter(document.filter, fields)
     yield from _of_transforms(document, fields)
-    kinds = plugin.source_fields.union(*map(set_by, document.transforms))
+    kinds = given.union(*map(set_by, document.transforms))
     fields = _Fields(source.system, kinds, last_rows(document))
     for place, rule in enumerate(document.rules):
         if rule.enabled:
@@ -73,7 +78,8 @@ class _Fields:
             "tags": any(rule.tags for rule in rules),
             "key": any(rule.keys for rule in rules),
         }
-        return _Fields(self.system, self.kinds | {kind for kind, is_set in set_by.items() if is_set}, self.rows)
+        kinds = self.kinds - {"change"}  # no sink fills its templates with it
+        return _Fields(self.system, kinds | {kind for kind, is_set in set_by.items() if is_set}, self.rows)
 
     def wrong(self, text: str, name: Reference) -> str:
         """What is wrong with a name, in words; empty for nothing."""
@@ -133,6 +139,12 @@ def _of_transforms(document: ConnectorDocument, fields: _Fields) -> Iterator[Nam
             if name.kind != "payload" and (words := fields.wrong(text, name)):
                 yield ("transforms", number), f"{next(iter(written))}: {words}"
         fields = _Fields(fields.system, fields.kinds | set_by(written), fields.rows)
+
+
+def made_by(parse: Parse) -> frozenset[Kind]:
+    """What records have where payloads are of this format, whatever their source."""
+    changes: frozenset[Kind] = frozenset({"change"})
+    return changes if read_format({"format": parse.format}).reads_changes else frozenset()
 
 
 def set_by(step: Json) -> frozenset[Kind]:

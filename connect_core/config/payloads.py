@@ -64,8 +64,9 @@ class Parse(DocumentPart):
     format: Format = Field(
         default="none",
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
-        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. text: "
-        "all of it is the field `text`. none: what is JSON has places that rules can name, and nothing is rejected for "
+        "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
+        "debezium: change events, whose rows have fields. text: all of it is the field `text`. none: what is JSON has "
+        "places that rules can name, and nothing is rejected for "
         "what it is not.",
     )
     pattern: str = Field(
@@ -108,8 +109,9 @@ class Encode(DocumentPart):
     format: WrittenFormat = Field(
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
-        "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. text: of records "
-        "with one field, its text alone. none: the payload as it was, or JSON where there are transforms.",
+        "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. debezium: change "
+        "events. text: of records with one field, its text alone. none: the payload as it was, or JSON where there are "
+        "transforms.",
     )
     flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
     avro_schema: AvroSchema = _AVRO_SCHEMA
@@ -120,6 +122,15 @@ class Encode(DocumentPart):
     schema_id: SchemaId = _SCHEMA_ID
     registry: SubjectRegistry | None = Field(
         default=None, description="Of framing registry: who gives the schema its number when the document is applied."
+    )
+
+    origin: dict[str, Annotated[str, Field(strict=True)]] = Field(
+        default_factory=dict,
+        description="Of debezium: texts for `source` of each event, such as name, db and table.",
+        examples=[{"name": "shop", "table": "orders"}],
+    )
+    schemas: bool = Field(
+        default=False, strict=True, description="Of debezium: whether each event has its schema, as schemas.enable."
     )
 
     @model_validator(mode="after")

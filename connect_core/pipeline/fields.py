@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from connect_core.sdk.records import decode_headers
+from connect_core.sdk.records import OPERATIONS, decode_headers
 from connect_core.sdk.templates import Reference
 
 Value: TypeAlias = str | int | float | bool | None
@@ -205,6 +205,9 @@ class Fields:
         said = self._path if self._path is None or wanted.name == "path" else os.path.basename(self._path)
         return pa.repeat(pa.scalar(said, pa.string()), len(self))
 
+    def _operation(self) -> pa.Array:
+        return pa.array(OPERATIONS, pa.string()).take(self.records.column("operation"))
+
     def _header(self, wanted: Reference) -> list[Value]:
         return [one.get(wanted.name) or None for one in self._headers]
 
@@ -222,6 +225,7 @@ _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
     "tags": lambda fields, _: fields._own("tags"),
     "key": lambda fields, _: fields._own("key"),
     "file": Fields._file,
+    "change": lambda fields, _: fields._operation(),
 }
 _PLAIN = frozenset((str, int, bool, _NOTHING))
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from connect_core.pipeline.changes import with_before, with_operations
 from connect_core.pipeline.formats.known import read_format, written_format
 from connect_core.pipeline.formats.payload_format import Lookup, Writer
 from connect_core.pipeline.formats.payloads import others, taken
@@ -61,7 +62,10 @@ class Reshaping:
         words = f"Not of format {self._parse['format']}"
         rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
         places = others(len(records), [row for row, _ in read.unfit])
-        stepped = run(self._steps, TypedRows(read.rows, taken(records, places), self._path), most_bytes, self._seen)
+        given = TypedRows(read.rows, with_operations(taken(records, places), read.operations), self._path)
+        stepped = run(self._steps, given, most_bytes, self._seen)
+        if read.before is not None and self._encodes and self._written_format.writes_changes:
+            stepped = with_before(stepped, self._steps, read.before, given)
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
         rows, kept = stepped.rows.struct, stepped.rows.records

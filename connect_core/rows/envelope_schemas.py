@@ -22,8 +22,26 @@ NAMES: Mapping[Flavor, str] = {
     "kafka": "org.apache.kafka.connect.data.",
 }
 """Before the name of a logical type, as each product calls it."""
+DEBEZIUM = "io.debezium.time."
+"""Before the name of a logical type of Debezium, which has finer times, and times without a zone."""
+FINER = {"ms": "", "us": "Micro", "ns": "Nano"}
+"""What its names say of their unit."""
 LOGICAL = {"Decimal": "bytes", "Date": "int32", "Time": "int32", "Timestamp": "int64"}
 """Logical types, and what they are written as."""
+
+_OF_DEBEZIUM: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
+    f"{DEBEZIUM}Date": ("Date", "int32", "", ("date",)),
+    f"{DEBEZIUM}Time": ("Time", "int32", "ms", ("time",)),
+    f"{DEBEZIUM}ZonedTimestamp": ("", "string", "", ("timestamp",)),
+    **{f"{DEBEZIUM}{FINER[unit]}Time": ("Time", "int64", unit, ("time",)) for unit in ("us", "ns")},
+    **{
+        f"{DEBEZIUM}{word}Timestamp": ("Timestamp", "int64", unit, ("datetime", "epoch"))
+        for unit, word in FINER.items()
+    },
+}
+"""By name: the conversion, empty for texts that are read as they are; what it is written as; its unit; what it may be
+declared as, beside the plain type. https://debezium.io/documentation/reference/stable/connectors/postgresql.html,
+"Temporal types"."""
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 _PLAIN = {"boolean": "bool", "float": "float32", "double": "float64", "string": "text", "bytes": "bytes"}
@@ -105,9 +123,26 @@ def _entries(schema: Mapping[str, Any], one: Type, place: str) -> dict[str, Any]
 
 
 def _leaf(schema: Mapping[str, Any], kind: str, one: Type, required: bool) -> EnvelopePart | None:
+    if found := _OF_DEBEZIUM.get(str(schema.get("name"))):
+        return _of_debezium(kind, one, required, *found)
     logical = logical_name(schema.get("name"))
     if logical:
         return _logical(schema, logical, one, required) if kind == LOGICAL[logical] else None
+    return _plain(kind, one, required)
+
+
+def _of_debezium(
+    kind: str, one: Type, required: bool, logical: str, wire: str, unit: str, takes: tuple[str, ...]
+) -> EnvelopePart | None:
+    """A plain number or text where the document declares that. A moment as a number has a unit of its own."""
+    if kind != wire or one.kind not in takes:
+        return _plain(kind, one, required) if one.kind not in ("epoch", "datetime") else None
+    if not logical:
+        return EnvelopePart(one, one, required=required)
+    return EnvelopePart(Type(wire), one, logical, unit=unit, required=required)
+
+
+def _plain(kind: str, one: Type, required: bool) -> EnvelopePart | None:
     if kind in _SIGNED:
         if one.kind == "epoch":
             return EnvelopePart(one, one, required=required)
@@ -155,6 +190,8 @@ def _said(schema: object) -> str:
     if not isinstance(schema, dict):
         return "no type"
     kind = schema.get("type")
+    if (name := str(schema.get("name"))) in _OF_DEBEZIUM:
+        return name
     if logical := logical_name(schema.get("name")):
         scale = _scale(schema) if logical == "Decimal" else None
         return f"{logical} of scale {scale}" if scale is not None else logical

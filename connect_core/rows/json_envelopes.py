@@ -8,7 +8,6 @@ is parsed once, and payloads are read column by column.
 from __future__ import annotations
 
 import json
-import re
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from connect_core.rows.envelope_columns import EnvelopeColumns
 from connect_core.rows.envelope_schemas import EnvelopePart, Misfit, part_of
+from connect_core.rows.json_members import SCANNER, after, members_of
 from connect_core.rows.json_reading import JsonReader, Read
 from connect_core.rows.types import Type
 
@@ -26,9 +26,6 @@ PREFIXES = 4
 SCHEMAS = 1000
 """So many are remembered."""
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
-"""Only what is no number matters in a schema, and where a payload ends."""
 _NO_ENVELOPE = 'not one JSON object of "schema" and "payload" alone'
 _UNPARSED = (ValueError, RecursionError)
 
@@ -100,7 +97,7 @@ class EnvelopeReader:
     def _schema(self, text: str) -> _Schema:
         """Without a schema a payload is plain JSON, as both products take it."""
         try:
-            schema = _SCANNER.decode(text)
+            schema = SCANNER.decode(text)
         except RecursionError:
             return _Schema(None, None, _NO_ENVELOPE)
         if schema is None:
@@ -151,26 +148,13 @@ def _head(body: bytes | None) -> _Head | None:
         return None
     try:
         text = body.decode()
-        at = _after(text, "{", 0)
-        begin = _after(text, ":", _after(text, '"schema"', at))
-        _, end = _SCANNER.raw_decode(text, begin)
-        payload = _after(text, ":", _after(text, '"payload"', _after(text, ",", end)))
+        at = after(text, "{", 0)
+        begin = after(text, ":", after(text, '"schema"', at))
+        _, end = SCANNER.raw_decode(text, begin)
+        payload = after(text, ":", after(text, '"payload"', after(text, ",", end)))
     except _UNPARSED:
         return None
     return _Head(text[:payload].encode(), text[begin:end])
-
-
-def _after(text: str, word: str, at: int) -> int:
-    """Where the next thing begins, if this is what is there. Raises ValueError."""
-    at = _blanks(text, at)
-    if not text.startswith(word, at):
-        raise ValueError(word)
-    return _blanks(text, at + len(word))
-
-
-def _blanks(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
 
 
 def _apart(body: bytes | None, place: int, unfit: dict[int, str]) -> tuple[str, bytes] | None:
@@ -196,7 +180,7 @@ def _members(body: bytes | None) -> dict[str, str] | str:
         return "no value"
     try:
         text = body.decode()
-        members = _scanned(text)
+        members = members_of(text)
     except UnicodeDecodeError:
         return "not UTF-8"
     except json.JSONDecodeError as error:
@@ -204,22 +188,3 @@ def _members(body: bytes | None) -> dict[str, str] | str:
     except _UNPARSED:
         return _NO_ENVELOPE
     return members if members.keys() == {"schema", "payload"} else _NO_ENVELOPE
-
-
-def _scanned(text: str) -> dict[str, str]:
-    """Raises ValueError."""
-    found: dict[str, str] = {}
-    at, mark = 0, "{"
-    while True:
-        name, end = _SCANNER.raw_decode(text, _after(text, mark, at))
-        begin = _after(text, ":", end)
-        _, end = _SCANNER.raw_decode(text, begin)
-        if not isinstance(name, str) or name in found:
-            raise ValueError("members")
-        found[name] = text[begin:end]
-        at, mark = _blanks(text, end), ","
-        if text.startswith("}", at):
-            break
-    if _blanks(text, at + 1) != len(text):
-        raise ValueError("after it")
-    return found

@@ -34,6 +34,10 @@ class Read(NamedTuple):
     """Of the values that fit, in order; no row is missing."""
     unfit: list[tuple[int, str]]
     """The row of a value and why it does not fit, ascending."""
+    operations: pa.Array | None = None
+    """Of changes: what happened to each row (`sdk.records`), int8. Of one that was deleted `rows` has it as it was."""
+    before: pa.StructArray | None = None
+    """Of changes: the row as it was before, null where that is not known."""
 
 
 class _Part(NamedTuple):

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from connect_core.errors import WireFormatError
 
 OPERATION_NONE, OPERATION_CREATE, OPERATION_UPDATE, OPERATION_DELETE, OPERATION_SNAPSHOT = range(5)
+OPERATIONS = (None, "create", "update", "delete", "snapshot")
+"""Their names; a record that is no change of a row has none."""
 
 COORDINATES_PROPERTY = "WAYBILL"
 """The one property in which coordinates travel. It is ours: a copy replaces the previous hop's."""

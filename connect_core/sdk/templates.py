@@ -6,6 +6,7 @@
     TAGS     KEYS                                     the record's tags and its key; in a template also: tags, key
     payload:text                                      the whole payload, as text: of a file, the line
     file:path    file:name    file:offset             the file that a line is from, and its first byte's place there
+    change:operation                                  create, update, delete or snapshot, of what happened to a row
 
 `[2]` behind any of these but the payload and a place in a file is its second level, between slashes, `[2:]` all from
 there on. In a template `{header:MQTT_TOPIC|topic}` is the first of these that the record has, and `{{` and `}}` are
@@ -27,16 +28,18 @@ from typing import Literal, get_args
 
 from connect_core.sdk.topics import levels_of
 
-Kind = Literal["payload", "text", "topic", "header", "tags", "key", "file"]
-OF_MESSAGES: frozenset[Kind] = frozenset(get_args(Kind)) - {"file"}
+Kind = Literal["payload", "text", "topic", "header", "tags", "key", "file", "change"]
+OF_MESSAGES: frozenset[Kind] = frozenset(get_args(Kind)) - {"file", "change"}
 OF_LINES: frozenset[Kind] = frozenset({"payload", "text", "file"})
 
 _STEP = r"\.[^\W\d]\w*|\[-?\d+\]|\['[^']*'\]"
-WRITTEN = rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|(?:payload|file):\w+|[a-z_$][a-z0-9_$]*"
+WRITTEN = (
+    rf"\$(?:{_STEP})+|topic(?:\[[1-9]\d*:?\])?(?![\w$])|header:[\w.$-]+|(?:payload|file|change):\w+|[a-z_$][a-z0-9_$]*"
+)
 """All that a condition may name, as a regular expression without regard to case."""
 ADVICE = (
-    "$.name of the payload, payload:text, topic, topic[1], topic[2:], header:NAME, TAGS, KEYS, file:path, file:name or"
-    " file:offset"
+    "$.name of the payload, payload:text, topic, topic[1], topic[2:], header:NAME, TAGS, KEYS, file:path, file:name,"
+    " file:offset or change:operation"
 )
 
 _PAYLOAD = re.compile(rf"\$((?:{_STEP})+)")
@@ -44,9 +47,15 @@ _STEPS = re.compile(_STEP)
 _LEVELS = re.compile(r"(?P<whole>[^$].*)\[(?P<level>[^\[\]]*)\]", re.DOTALL)
 _LEVEL = re.compile(r"([1-9]\d*)(:?)")
 _WORD = re.compile(r"[a-z_$][a-z0-9_$]*", re.IGNORECASE | re.ASCII)
-_OWN: dict[str, Kind] = {"topic": "topic", "TAGS": "tags", "KEYS": "key", "payload:text": "text"}
+_OWN: dict[str, Kind] = {
+    "topic": "topic",
+    "TAGS": "tags",
+    "KEYS": "key",
+    "payload:text": "text",
+    "change:operation": "change",
+}
 _OF_FILE = ("path", "name", "offset")
-_WITHOUT_LEVELS = ("payload:text", "file:offset")
+_WITHOUT_LEVELS = ("payload:text", "file:offset", "change:operation")
 _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<names>(?:'[^']*'|[^{}'])*)\}|(?P<plain>[^{}]+)|(?P<wrong>[{}])")
 _NEXT_NAME = re.compile(r"\|(?=(?:[^']*'[^']*')*[^']*$)")
 """Between two names: not within quotes."""

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from connect_core.pipeline.formats.avro_format import AVRO
+from connect_core.pipeline.formats.debezium_format import DebeziumFormat
 from connect_core.pipeline.formats.json_format import EnvelopeFormat, JsonFormat
 from connect_core.pipeline.formats.payload_format import PayloadFormat
 from connect_core.pipeline.formats.text_formats import Csv, Pattern, TextFields, WholeText
 from connect_core.sdk.values import Json
 
-Format = Literal["none", "json", "json-schema", "avro", "text", "csv", "logfmt", "regex", "grok", "common", "combined"]
+Format = Literal[
+    "none", "json", "json-schema", "avro", "debezium", "text", "csv", "logfmt", "regex", "grok", "common", "combined"
+]
 """What `parse.format` may be."""
-WrittenFormat = Literal["none", "json", "json-schema", "avro", "text"]
+WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "text"]
 """What `encode.format` may be."""
 
 FORMATS: Mapping[str, PayloadFormat] = {
@@ -21,6 +24,7 @@ FORMATS: Mapping[str, PayloadFormat] = {
     "json": JsonFormat(),
     "json-schema": EnvelopeFormat(),
     "avro": AVRO,
+    "debezium": DebeziumFormat(),
     "text": WholeText(),
     "csv": Csv(),
     "logfmt": TextFields(),

@@ -43,6 +43,10 @@ class PayloadFormat:
     """The fields of `encode` that go with it."""
     reads_rows: ClassVar[bool] = False
     """Whether it makes rows of payloads even where a document declares no fields."""
+    reads_changes: ClassVar[bool] = False
+    """Whether payloads say what happened to a row, and how it was before."""
+    writes_changes: ClassVar[bool] = False
+    """Whether what it writes says so. Its writer finds `before` among the columns of the records."""
     is_plain_json: ClassVar[bool] = False
     """Whether what it writes is JSON in which rules find the fields."""
 

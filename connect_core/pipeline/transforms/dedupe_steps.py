@@ -18,6 +18,7 @@ from connect_core.rows.types import Type
 class DedupeRows(RowStep):
     """Of the rows of a range that have the same in all of these fields the first goes on."""
 
+    on_images = "waits"
     by: tuple[Path, ...]
 
     def after(self, rows: Type) -> Type:

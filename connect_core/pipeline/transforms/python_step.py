@@ -18,6 +18,7 @@ from connect_core.sdk.row_functions import ROW_FUNCTIONS
 
 @dataclass(frozen=True)
 class PythonRows(RowStep):
+    on_images = "cannot"
     name: str
 
     def after(self, rows: Type) -> Type:

@@ -24,6 +24,7 @@ _EXAMPLE = '{key: "{$.id}", headers: {site: "{$.site}", trace: null}}'
 class SetRecord(RowStep):
     """What is None stays as it is. Of a record, a key, tags or a header whose template gives nothing is not there."""
 
+    on_images = "waits"
     key: Template | None = None
     tags: Template | None = None
     headers: tuple[tuple[str, Template | None], ...] = ()

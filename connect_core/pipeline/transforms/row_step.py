@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from connect_core.pipeline.transforms.paths import Path, changed, found, path_of, written
 from connect_core.rows.types import Type
@@ -16,6 +16,10 @@ _INT64 = 1 << 63
 
 class RowStep:
     """One step. Made by `step_of`; `running.run` has rows go through it."""
+
+    on_images: ClassVar[Literal["works", "waits", "cannot"]] = "works"
+    """Of changes, on rows as they were before: whether it changes their fields as it does those of rows as they are,
+    chooses records or works on them alone, or makes other rows of rows."""
 
     def after(self, rows: Type) -> Type:
         """The shape of rows behind it. Raises ValueError where it cannot work on rows of this shape."""

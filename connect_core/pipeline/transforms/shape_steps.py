@@ -50,6 +50,7 @@ class CopyFields(RowStep):
 class ExplodeRows(RowStep):
     """A row for each item of a list, in its order; none for a list that is empty or missing."""
 
+    on_images = "cannot"
     path: Path
 
     def after(self, rows: Type) -> Type:

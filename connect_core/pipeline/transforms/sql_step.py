@@ -16,6 +16,7 @@ from connect_core.sdk.templates import Reference
 
 @dataclass(frozen=True)
 class SqlRows(RowStep):
+    on_images = "cannot"
     text: str
 
     def after(self, rows: Type) -> Type:

@@ -128,6 +128,7 @@ class SetFields(RowStep):
 
 @dataclass(frozen=True)
 class FilterRows(RowStep):
+    on_images = "waits"
     condition: str
 
     def after(self, rows: Type) -> Type:
@@ -142,6 +143,7 @@ class FilterRows(RowStep):
 class FilterOut(RowStep):
     """Rows of which one of these texts is wholly of the pattern."""
 
+    on_images = "waits"
     pattern: str
     paths: tuple[Path, ...]
 

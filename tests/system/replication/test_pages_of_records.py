@@ -1,5 +1,5 @@
-"""The examples of docs/rules.md, docs/transforms.md, docs/sql.md and docs/avro.md: each block of commands, run in a
-fresh folder, prints what the block behind it says."""
+"""The examples of the pages on what records hold: each block of commands, run in a fresh folder, prints what the block
+behind it says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ pytestmark = pytest.mark.server
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("rules.md", 6), ("transforms.md", 7), ("sql.md", 1), ("avro.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [("rules.md", 6), ("transforms.md", 7), ("sql.md", 1), ("avro.md", 1), ("debezium.md", 1)],
+)
 def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
     text = (DOCS / page).read_text()
     found = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)

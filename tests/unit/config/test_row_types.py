@@ -16,6 +16,7 @@ Faults = Callable[..., list[str]]
 
 ENDS = "version: 1\nname: x\nsource: {file: {path: logs/*.log}}\nsink: {rocketmq: {connection: main, topic: lines}}\n"
 FIELDS = "parse: {format: json, fields: {id: int64, who: {name: text}, tags: [text]}}\n"
+EVENTS = "parse: {format: debezium, fields: {id: int64, who: {name: text}, tags: [text]}}\n"
 CSV = "parse: {format: csv, columns: [site, temp]}\n"
 
 
@@ -52,6 +53,25 @@ CSV = "parse: {format: csv, columns: [site, temp]}\n"
         ),
         (FIELDS + "transforms: [{filter: header:x IS NULL}]", "transforms.0", "filter: 'header:x' names a header"),
         (CSV + "transforms: [{cast: {temp: int32}}]\nfilter: {when: $.tmp > 1}", "filter.when", "did you mean $.temp?"),
+        ("parse: {format: debezium}", "parse", "format debezium needs fields, those of the row"),
+        (
+            EVENTS + "encode: {format: json}",
+            "encode.format",
+            "json does not say that a row was deleted: leave deletes out",
+        ),
+        (EVENTS + "transforms: [{drop: [who]}]", "encode.format", "json does not say that a row was deleted"),
+        (
+            EVENTS + "transforms: [{explode: tags}]\nencode: {format: debezium}",
+            "transforms.0",
+            "explode: works on rows as they are alone",
+        ),
+        (
+            FIELDS + "transforms: [{filter: change:operation = 'delete'}]",
+            "transforms.0",
+            "which records of file do not",
+        ),
+        (FIELDS + "encode: {format: debezium, origin: {ts_ms: a}}", "encode", "each event has ts_ms of its own"),
+        (FIELDS + "encode: {format: json, schemas: true}", "encode", "schemas goes with format debezium"),
     ],
 )
 def test_what_cannot_be_is_a_fault_with_its_place(faults: Faults, rest: str, place: str, words: str) -> None:
@@ -65,6 +85,10 @@ def test_what_cannot_be_is_a_fault_with_its_place(faults: Faults, rest: str, pla
     "rest",
     [
         FIELDS,
+        EVENTS,
+        EVENTS + "transforms: [{drop: [who]}]\nencode: {format: debezium}",
+        EVENTS + "transforms: [{filter: change:operation <> 'delete'}]",
+        EVENTS + "transforms: [{set: {op: '{change:operation}'}}]",
         FIELDS + 'rules: [{name: a, keys: "{$.who.name}-{$.tags[0]}"}]',
         FIELDS + 'transforms: [{rename: {who.name: first}}]\nrules: [{name: a, keys: "{$.who.first}"}]',
         FIELDS + "encode: {format: json}",
