@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connect_core.config.document import ConnectorDocument
+from connect_core.config.endpoints import End
 from connect_core.config.written import Place
 from connect_core.pipeline.formats.known import read_format, written_format
 from connect_core.pipeline.references import names_in, read_condition
@@ -14,29 +15,35 @@ from connect_core.pipeline.transforms.steps import step_of
 from connect_core.sdk.templates import Reference, template
 
 _HOW = (
-    "leave deletes out (filter: change:operation != 'delete'), say what they are (set: {op: '{change:operation}'}), or"
-    " write format debezium"
+    "leave deletes out (filter: change:operation != 'delete'), or say what they are (set: {op: '{change:operation}'})"
 )
 
 
-def unfit_changes(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:
-    """Place and words. Of a document whose steps are sound."""
-    if not document.reshapes or not read_format({"format": document.parse.format}).reads_changes:
+def unfit_changes(document: ConnectorDocument, sink: End) -> Iterator[tuple[Place, str]]:
+    """Place and words. Of a document whose steps are sound, and its sink."""
+    if not read_format({"format": document.parse.format}).reads_changes:
         return
-    form = document.encode.format
-    if not written_format({"format": form}).writes_changes:
-        if not any(name.kind == "change" for name in _names(document)):
-            yield (
-                ("encode", "format"),
-                f"{'json' if form == 'none' else form} does not say that a row was deleted: {_HOW}",
-            )
-        return
+    end, form = sink.configured(), document.encode.format
+    if end.plugin.takes_rows:
+        if not end.plugin.follows_changes(end.options) and not _tells_deletes(document):
+            yield ("sink", sink.system, "mode"), f"with insert a deleted row is one more row: write upsert, or {_HOW}"
+    elif document.reshapes and written_format({"format": form}).writes_changes:
+        yield from _unfit_steps(document)
+    elif document.reshapes and not _tells_deletes(document):
+        words = f"{'json' if form == 'none' else form} does not say that a row was deleted"
+        yield ("encode", "format"), f"{words}: {_HOW}, or write format debezium"
+
+
+def _unfit_steps(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:
     for number, written in enumerate(document.transforms):
         if step_of(written).on_images == "cannot":
-            words = (
-                f"{next(iter(written))}: works on rows as they are alone, and events have them as they were before, too"
-            )
-            yield ("transforms", number), words
+            words = "works on rows as they are alone, and events have them as they were before, too"
+            yield ("transforms", number), f"{next(iter(written))}: {words}"
+
+
+def _tells_deletes(document: ConnectorDocument) -> bool:
+    """Whether it names what happened to a row anywhere."""
+    return any(name.kind == "change" for name in _names(document))
 
 
 def _names(document: ConnectorDocument) -> Iterator[Reference]:

@@ -227,10 +227,10 @@ def _conflicts(data: Json, source: End, sink: End, second: End | None, written: 
     if second:
         yield from (fault_at(*wrong, written) for wrong in unfit_errors_sink(source, second))
     document = ConnectorDocument.model_validate(data)
-    if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document)]:
+    if unfit := [fault_at(*wrong, written) for wrong in unfit_transforms(document, sink)]:
         yield from unfit
         return
-    yield from (fault_at(*wrong, written) for wrong in unfit_changes(document))
+    yield from (fault_at(*wrong, written) for wrong in unfit_changes(document, sink))
     yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))

@@ -36,13 +36,15 @@ def read_errors_sink(
     system: str, own: Json, around: Surroundings, injected: Mapping[str, Any], written: Written
 ) -> End:
     """`injected` as for the sink; rules name no topic of it."""
-    known = {**injected, "rule_topics": None, "rule_patterns": [], "only_rule_topics": False}
+    known = {**injected, "rule_topics": None, "rule_patterns": [], "only_rule_topics": False, "row_fields": {}}
     return read_end("sink", system, own, around, known, written, at=PLACE, pinned_as=PINNED)
 
 
 def unfit_errors_sink(source: End, end: End) -> Iterator[Conflict]:
     """What is wrong with one that is sound by itself: it must not feed the source, nor need an order of its own."""
-    if "by_offset" in end.configured().plugin.abilities:
+    if end.configured().plugin.takes_rows:
+        yield Conflict((*PLACE, end.system), f"{end.system} takes rows with fields, which dead letters do not have")
+    elif "by_offset" in end.configured().plugin.abilities:
         yield Conflict((*PLACE, end.system), _BY_OFFSET)
     elif wrong := conflict(source, end):
         place = (*PLACE, *wrong.place[1:]) if wrong.place[0] == "sink" else wrong.place

@@ -18,10 +18,12 @@ from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.errors_sinks import read_errors_sink
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
+from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere, pipeline_of, rule_patterns, rule_topics
 from connect_core.config.settings import Settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Fault, Unreachable
+from connect_core.rows.types import as_written
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 from connect_core.work import RejectLimit, Side
@@ -75,6 +77,7 @@ def resolve(
         "rule_topics": rule_topics(document),
         "rule_patterns": rule_patterns(document.rules),
         "only_rule_topics": are_all_elsewhere(document.rules),
+        "row_fields": as_written(rows) if (rows := last_rows(document)) else {},
     }
     around = Surroundings(home, settings.files_roots, pinned=pinned or {})
     for role in ROLES:

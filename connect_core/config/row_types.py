@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from connect_core.config.document import ConnectorDocument
+from connect_core.config.endpoints import End
 from connect_core.config.references import is_reference
 from connect_core.config.written import Place
 from connect_core.pipeline.formats.known import written_format
@@ -25,12 +26,19 @@ def suggested_fields(payloads: Iterable[bytes]) -> Json | None:
     return told | {"records": found.read, "unread": found.unread}
 
 
-def unfit_transforms(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:
-    """Place and words of the first step that cannot be done with the fields that it would find."""
-    rows, needs = document.parse.rows(), "transforms" if document.transforms else "encode"
+def unfit_transforms(document: ConnectorDocument, sink: End) -> Iterator[tuple[Place, str]]:
+    """Place and words of the first step that cannot be done with the fields that it would find, and of a sink that does
+    not find any."""
+    rows, takes_rows = document.parse.rows(), sink.configured().plugin.takes_rows
     if rows is None:
-        if document.reshapes:
-            yield (needs,), f"needs records whose fields are known; {_HOW}"
+        if document.reshapes or takes_rows:
+            places: Place = (
+                ("sink", sink.system) if takes_rows else ("transforms" if document.transforms else "encode",)
+            )
+            yield places, f"needs records whose fields are known; {_HOW}"
+        return
+    if takes_rows and document.encode.format != "none":
+        yield ("encode",), f"{sink.system} takes fields and no payloads: leave encode out"
         return
     for number, step in enumerate(document.transforms):
         try:

@@ -31,7 +31,9 @@ def template(source: str, sink: str, name: str) -> str:
         if systems[role] not in known:
             raise ConfigError(f'No system "{systems[role]}" can be a {role}{nearest(systems[role], known)}')
     ends = "\n".join(line for role in ROLES for line in _end(role, systems[role]))
-    return _TEMPLATE.format(name=name, ends=ends)
+    plugin = option_models.plugin(sink)
+    fields = _FIELDS if plugin is not None and plugin.takes_rows else ""
+    return _TEMPLATE.format(name=name, ends=ends, fields=fields)
 
 
 _TEMPLATE = """\
@@ -39,13 +41,18 @@ version: 1
 name: {name}
 description: ""
 {ends}
-tasks: 1                       # how many tasks share the partitions
+{fields}tasks: 1                       # how many tasks share the partitions
 schedule: {{manual: true}}       # or every: 30s | cron: "*/5 * * * *" | continuous: true | on_change: true
 # limits: {{range_records: 1000000, range_bytes: 1GiB}}
 # errors: {{tolerance: none, on_data_loss: fail}}      # tolerance: none, all or a number; on_data_loss: fail or skip
 # alerts: {{lag: 5m, silent: 15m}}
 # verify: {{every: 1d, share: 5%}}                     # read the target again and compare it with the receipts
 # airflow: {{queue: default, pool: default_pool}}      # where Airflow runs the tasks
+"""
+_FIELDS = """\
+parse:                         # the fields of records become columns
+  format: json
+  fields: {id: int64, name: text}
 """
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from connect_core.pipeline.formats.debezium_format import BEFORE
 from connect_core.pipeline.formats.payloads import taken
 from connect_core.pipeline.transforms.row_step import RowStep
 from connect_core.pipeline.transforms.running import Stepped, run
 from connect_core.pipeline.transforms.working import TypedRows
+from connect_core.sdk.batches import BEFORE
 
 
 def with_operations(records: pa.RecordBatch, operations: pa.Array | None) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from connect_core.pipeline.transforms.steps import step_of
 from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows
 from connect_core.rows.json_writing import written
 from connect_core.rows.types import Type
+from connect_core.sdk.batches import ROW
 from connect_core.sdk.values import Json, Reject
 
 Unfit = Iterable[tuple[int, str]]
@@ -39,10 +40,13 @@ class Reshaped(NamedTuple):
 
 
 class Reshaping:
-    """Of a document that has rows (`digest.has_rows`). `lookup` knows the schemas of its registry."""
+    """Of a document that has rows (`digest.has_rows`). `lookup` knows the schemas of its registry; `shows_rows`:
+    whether records have the column ROW behind it."""
 
-    def __init__(self, document: Json, path: str | None, lookup: Lookup | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, document: Json, path: str | None, lookup: Lookup | None = None, *, shows_rows: bool = False
+    ) -> None:
+        self._path, self._shows_rows = path, shows_rows
         self._parse: Json = document["parse"]
         when = document.get("filter", {}).get("when")
         transforms = document.get("transforms", [])
@@ -76,6 +80,7 @@ class Reshaping:
             fit = others(len(places), [row for row, _ in unwritten])
             whole = ~np.isin(places[fit], list(unfit))
             rows, kept = taken(rows, fit[whole]), taken(kept, np.flatnonzero(whole))
+        kept = kept.append_column(ROW, rows) if self._shows_rows else kept
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
         return Reshaped(kept, in_order, _json(rows) if self._hides else None)
 

@@ -43,6 +43,8 @@ class Pipeline:
     path: str | None = None
     lookup: Lookup | None = None
     """Knows the schemas of the registry that the document names."""
+    shows_rows: bool = False
+    """Whether records have the column ROW behind it (`sdk.sink.TakesRows`). The document has rows."""
 
     def shape(self, records: pa.RecordBatch) -> Shaped:
         """Filter first, then transforms, then rules. At least one row, where there is one."""
@@ -96,7 +98,9 @@ class Pipeline:
     @cached_property
     def _reshaping(self) -> Reshaping | None:
         """None where payloads stay bytes."""
-        return Reshaping(self.document, self.path, self.lookup) if has_rows(self.document) else None
+        if not has_rows(self.document):
+            return None
+        return Reshaping(self.document, self.path, self.lookup, shows_rows=self.shows_rows)
 
     @cached_property
     def _explodes(self) -> bool:

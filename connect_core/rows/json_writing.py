@@ -55,6 +55,13 @@ def written(rows: pa.StructArray) -> WrittenRows:
     return WrittenRows(texts.cast(pa.binary()), sorted(unfit.items()))
 
 
+def json_texts(values: pa.Array, field: pa.Field) -> pa.Array:
+    """Of values that JSON has a form for; null where they are missing."""
+    before, texts, after = _column(values, field)
+    texts = pc.binary_join_element_wise(before, texts, after, "") if before or after else texts
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string())) if values.null_count else texts
+
+
 def _object(rows: pa.StructArray) -> pa.Array:
     parts: list[str | pa.Array] = []
     literal = "{"

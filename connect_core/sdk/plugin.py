@@ -137,6 +137,10 @@ def _is_fed(sink: Json, source: Json) -> bool:
     return False
 
 
+def _follows_none(sink: Json) -> bool:
+    return False
+
+
 def _any_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     return ""
 
@@ -186,6 +190,10 @@ class Plugin:
     """Tells the other side that a task of the live stream is at work, from when it has its lease until the context is
     left, by an instance of an end's options; what the context gives is called before that. Nothing that goes wrong with
     it may concern the run, nor hold it up. None: these options ask for nothing."""
+    takes_rows: bool = False
+    """Whether its sink is a `sdk.sink.TakesRows`."""
+    follows_changes: Callable[[Json], bool] = _follows_none
+    """Whether a sink with these options does to its rows what changes say, deletes included."""
     source_fields: frozenset[Kind] = OF_MESSAGES
     """What records of its source may have that filters, rules and templates can name (`sdk.templates`). To name
     anything else is a fault of a document."""

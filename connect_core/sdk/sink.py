@@ -175,6 +175,15 @@ class Homing(Protocol):
         the range goes to the right place."""
 
 
+@runtime_checkable
+class TakesRows(Protocol):
+    """A sink of rows with fields. Its batches have the column ROW (`sdk.batches`), and `operation` says of changes what
+    happened to the row. What types the fields have is in its options, in an injected `row_fields`, as a document has
+    them; `value` is the payload that the record would have elsewhere."""
+
+    takes_rows: Literal[True]
+
+
 class Outside(NamedTuple):
     """Outputs that go to a target which their range has not pinned: those that are `refused` for good, as in
     `Sink.invalid_rows`; and the `rows` of all others, in order, with the `names` of their targets."""

@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "planning": set(),
     "ledger": {"planning"},
     "observe": set(),
-    "systems": {"rocketmq"},
+    "systems": {"rocketmq", "rows"},
     "config": {"systems", "stack", "pipeline", "rows"},
     "replication": {"systems", "config", "pipeline", "planning", "ledger", "observe", "registry", "rows"},
     "engine": {"replication", "stack"},

@@ -11,8 +11,6 @@ from connect_core.sdk.values import Json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BEFORE = "before"
-"""The column of records in which a change has its row as it was: beside those of RECORD_SCHEMA, in a pipeline alone."""
 OWN = ("ts_ms", "snapshot")
 """What an event says itself of where it comes from."""
 
@@ -44,6 +42,7 @@ class DebeziumFormat(PayloadFormat):
 
         from connect_core.pipeline.formats.payloads import with_values, without
         from connect_core.rows.debezium_writing import EventWriter
+        from connect_core.sdk.batches import BEFORE
 
         events = EventWriter(_source(encode), schemas=encode.get("schemas", False))
 

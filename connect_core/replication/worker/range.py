@@ -29,7 +29,7 @@ from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.replication.worker.schemas import lookup_of
 from connect_core.sdk.batches import ordinals
 from connect_core.sdk.cutting import rows_before
-from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, Writer
+from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, TakesRows, Writer
 from connect_core.sdk.source import OfFiles, Seeking, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, Outcome, ReadLately
@@ -59,7 +59,7 @@ class WorkerRange:
         self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
         self.pacer = pacer
         path = source.path_of(item.range.partition) if isinstance(source, OfFiles) else None
-        self.pipeline = Pipeline(with_keys(lane.pipeline), path, lookup_of(lane.pipeline))
+        self.pipeline = Pipeline(with_keys(lane.pipeline), path, lookup_of(lane.pipeline), isinstance(sink, TakesRows))
         self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.apart = False
