@@ -18,6 +18,7 @@ MAY_NAME_SYSTEMS = {
     "systems/registry.py": "has a row for each",
     "spark/": "is RocketMQ as a data source of people's own Spark jobs; no connector uses it",
     "stack/": "starts the servers of the local stack, RocketMQ and an MQTT broker among them",
+    "ledger/": "is a database itself, of PostgreSQL or another one",
     "demo/": "writes documents for these servers",
     "config/references.py": "`file` is a form of references, ${file:PATH#KEY}, and no system",
     "sdk/templates.py": "`file` is what a name in templates begins with, `file:name`, and no system",

@@ -1,0 +1,1 @@
+"""PostgreSQL: a table as the target of a connector."""

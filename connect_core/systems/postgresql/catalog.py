@@ -1,0 +1,82 @@
+"""What the database says of a table: its columns and its primary key."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import psycopg2.extensions
+
+from connect_core.systems.postgresql.options import split_table
+
+_COLUMNS = """
+SELECT a.attname, format_type(t.oid, CASE WHEN t.oid = a.atttypid THEN a.atttypmod ELSE t.typtypmod END), t.typtype,
+       a.attnotnull OR b.typnotnull, a.atthasdef OR a.attidentity <> '' OR b.typdefault IS NOT NULL,
+       a.attgenerated <> '' OR a.attidentity = 'a'
+FROM pg_attribute a
+JOIN pg_type b ON b.oid = a.atttypid
+JOIN pg_type t ON t.oid = CASE WHEN b.typtype = 'd' THEN b.typbasetype ELSE b.oid END
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+"""A domain counts as what it is made of."""
+_KEY = """
+SELECT a.attname FROM pg_index i
+JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place) ON true
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND {which} ORDER BY i.indexrelid, k.place
+"""
+_UNIQUE = """
+SELECT array_agg(a.attname ORDER BY a.attname) FROM pg_index i
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate
+GROUP BY i.indexrelid
+"""
+
+
+class TableColumn(NamedTuple):
+    name: str
+    kind: str
+    """As `format_type` writes it: `numeric(10,2)`, `timestamp(3) without time zone`, `bigint[]`."""
+    is_enum: bool
+    required: bool
+    """Whether it takes no NULL."""
+    filled: bool
+    """Whether the database has a value for a row that brings none."""
+    generated: bool
+    """Whether no row may bring a value."""
+
+
+class Table(NamedTuple):
+    columns: tuple[TableColumn, ...]
+    key: tuple[str, ...]
+    """Of its primary key; empty without one."""
+    unique: frozenset[frozenset[str]]
+    """Sets of columns of which no two rows have the same."""
+
+
+def read_table(database: psycopg2.extensions.connection, table: str) -> Table | None:
+    """None where there is none of that name."""
+    with database.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s)::oid", (quoted(table),))
+        [number] = cursor.fetchone() or (None,)
+        if number is None:
+            return None
+        cursor.execute(_COLUMNS, (number,))
+        columns = tuple(
+            TableColumn(name, kind, typtype == "e", required, filled, generated)
+            for name, kind, typtype, required, filled, generated in cursor.fetchall()
+        )
+        cursor.execute(_KEY.format(which="i.indisprimary"), (number,))
+        key = tuple(name for (name,) in cursor.fetchall())
+        cursor.execute(_UNIQUE, (number,))
+        unique = frozenset(frozenset(names) for (names,) in cursor.fetchall())
+    return Table(columns, key, unique)
+
+
+def quoted(table: str) -> str:
+    return ".".join(map(quoted_name, split_table(table)))
+
+
+def quoted_name(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

@@ -1,0 +1,56 @@
+"""A connection to PostgreSQL with what every statement of ours needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import connection
+
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.options import PostgresOptions, PostgresSinkOptions
+
+_KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""Seconds: a server that has vanished is noticed within half a minute."""
+
+
+def connected(options: PostgresOptions, where: str) -> connection:
+    """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
+    with understood(where):
+        database = psycopg2.connect(
+            host=options.host,
+            port=options.port,
+            dbname=options.database,
+            user=options.user,
+            password=options.password,
+            connect_timeout=options.connect_timeout_s,
+            application_name="waybill",
+            client_encoding="UTF8",
+            options=_settings(options),
+            **_KEEPALIVES,
+            **_tls(options),
+        )
+        database.autocommit = True
+    return database
+
+
+def _settings(options: PostgresOptions) -> str:
+    """Values are written in forms that do not depend on settings; a transaction of a process that stands still is
+    ended by the server."""
+    said = {"standard_conforming_strings": "on", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex"}
+    if isinstance(options, PostgresSinkOptions):
+        statement, lock = round(options.statement_timeout_s * 1000), round(options.lock_timeout_s * 1000)
+        said |= {
+            "statement_timeout": str(max(1, statement)),
+            "lock_timeout": str(max(1, lock)),
+            "idle_in_transaction_session_timeout": str(max(1, statement)),
+        }
+    return " ".join(f"-c {name}={value}" for name, value in said.items())
+
+
+def _tls(options: PostgresOptions) -> dict[str, Any]:
+    if not options.tls:
+        return {"sslmode": "prefer"}
+    files = options.tls_files
+    named = {"sslcert": files.certificate, "sslkey": files.key or files.certificate} if files.certificate else {}
+    return {"sslmode": "verify-full", "sslrootcert": files.ca or "system", **named}

@@ -1,0 +1,74 @@
+"""What an answer of PostgreSQL means to a run, by its SQLSTATE. Nothing of a row goes into a message: the server quotes
+values, so its own words are not passed on where they may hold some.
+
+https://www.postgresql.org/docs/15/errcodes-appendix.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+
+from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
+from connect_core.sdk.kits.refused import RowsRefused
+
+_OF_ROWS = ("21", "22", "23", "44")
+"""Classes: cardinality, data, constraints, WITH CHECK OPTION; and what triggers raise (P0001)."""
+_BY_TRIGGER = "P0001"
+_MISSING = {
+    "42P01": "There is no such table",
+    "42703": "The table has no such column",
+    "3F000": "There is no such schema",
+}
+_ACCESS = {"28000": "The login was refused", "28P01": "The login was refused", "3D000": "There is no such database"}
+_FORBIDDEN = "42501"
+_BUSY = {
+    "40001": "Another transaction was in the way",
+    "40P01": "Two transactions waited for each other",
+    "55P03": "Another session held a lock for longer than lock_timeout_s",
+    "57014": "A statement took longer than statement_timeout_s",
+    "25006": "The server takes no writes: it is a standby, or read-only",
+    "53100": "The server's disk is full",
+    "53300": "The server takes no more connections",
+}
+
+
+@contextmanager
+def understood(where: str) -> Iterator[None]:
+    """Raises what driver and worker know instead of what the driver of the database raises."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        raise meaning(error, where) from None
+
+
+def meaning(error: psycopg2.Error, where: str) -> WaybillError:
+    state = error.pgcode or ""
+    if state[:2] in _OF_ROWS or state == _BY_TRIGGER:
+        return RowsRefused(_kind(error), _refusal(error))
+    if state in _MISSING:
+        step = "Make it, or name another one; the next attempt looks again"
+        return Unreachable(_MISSING[state], where=where, next_step=step)
+    if state in _ACCESS:
+        return ConfigError(_ACCESS[state], where=where, next_step="Correct host, database, user or password")
+    if state == _FORBIDDEN:
+        return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
+    if state in _BUSY:
+        return Unreachable(_BUSY[state], where=where)
+    named = f": {_kind(error)}" if state else ""
+    return Unreachable(f"The database does not answer as it should{named}", where=where)
+
+
+def _kind(error: psycopg2.Error) -> str:
+    return type(error).__name__
+
+
+def _refusal(error: psycopg2.Error) -> str:
+    said = error.diag
+    if said.constraint_name:
+        return f"Constraint {said.constraint_name} of table {said.table_name} forbids the row"
+    if said.column_name:
+        return f"Column {said.column_name} of table {said.table_name} does not take its value"
+    return "The table does not take one of its values"

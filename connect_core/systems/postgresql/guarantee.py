@@ -1,0 +1,18 @@
+"""What the sink promises, and under which conditions."""
+
+from __future__ import annotations
+
+from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.plugin import Role
+from connect_core.sdk.values import Json
+
+_KEPT = "The database keeps what it has committed: no failover to a standby that lags, synchronous_commit is not off"
+_MARKERS = "Nobody changes or deletes the rows of the table of markers"
+_ONE_PARTITION = "All records of a key come from one partition"
+
+
+def guarantee(role: Role, options: Json) -> Guarantee:
+    conditions = (f"{_KEPT}.", f"{_MARKERS}.")
+    if options.get("mode") == "upsert":
+        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}."), order="")
+    return Guarantee("exactly once", conditions)

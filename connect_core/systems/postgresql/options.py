@@ -1,0 +1,131 @@
+"""Options of the PostgreSQL sink, as a document gives them once its references are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
+
+MAX_NAME = 63
+"""Bytes of an identifier; PostgreSQL cuts longer ones."""
+MARKERS = "waybill_markers"
+
+
+def split_table(text: str) -> tuple[str, str]:
+    """Schema and name; the schema is `public` where none is written."""
+    schema, _, name = text.rpartition(".")
+    return schema or "public", name
+
+
+def _identifier(text: str) -> str:
+    if not text or "\0" in text or len(text.encode()) > MAX_NAME:
+        raise ValueError(f"must be a name of 1 to {MAX_NAME} bytes")
+    return text
+
+
+def _table(text: str) -> str:
+    if text.count(".") > 1:
+        raise ValueError("must be TABLE or SCHEMA.TABLE")
+    for name in split_table(text):
+        _identifier(name)
+    return text
+
+
+class PostgresOptions(BaseModel):
+    """A database, and who we are to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    ACCESS: ClassVar[frozenset[str]] = frozenset(
+        {"user", "password", "tls", "tls_ca", "tls_certificate", "tls_key", "connect_timeout_s"}
+    )
+    """How the database is reached, and not which one it is."""
+
+    host: str = Field(min_length=1, description="Where the server is", examples=["db.example.com"])
+    port: int = Field(default=5432, gt=0, lt=65536, description="Its port", examples=[5432])
+    database: Annotated[str, AfterValidator(_identifier)] = Field(description="The database", examples=["shop"])
+    user: str = Field(min_length=1, description="Who writes", examples=["waybill"])
+    password: str = Field(default="", description="Of that user, by reference", examples=["${env:SHOP_PASSWORD}"])
+    tls: bool = Field(
+        default=False, description="Encrypted, with the server's certificate and name checked", examples=[True]
+    )
+    tls_ca: TlsCa = ""
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
+    connect_timeout_s: int = Field(
+        default=5, ge=1, le=60, description="Seconds within which the server must take a connection", examples=[5]
+    )
+
+    @model_validator(mode="after")
+    def _tls_files_mean_something(self) -> Self:
+        self.tls_files.check(tls=self.tls)
+        return self
+
+    @property
+    def tls_files(self) -> TlsFiles:
+        return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}/{self.database}"
+
+
+class PostgresSinkOptions(PostgresOptions):
+    """A table, and how records become its rows."""
+
+    table: Annotated[str, AfterValidator(_table)] = Field(
+        description="TABLE or SCHEMA.TABLE; the sink makes none", examples=["orders"]
+    )
+    mode: Literal["insert", "upsert"] = Field(
+        default="insert",
+        description="insert: each record is one more row. upsert: a record replaces the row that has its key, or is a "
+        "new one; and a change that says so deletes it",
+        examples=["upsert"],
+    )
+    key: list[Annotated[str, AfterValidator(_identifier)]] = Field(
+        default_factory=list,
+        description="Of upsert: the columns that tell rows apart; by default the primary key of the table",
+        examples=[["id"]],
+    )
+    markers: Annotated[str, AfterValidator(_table)] = Field(
+        default=MARKERS,
+        description="The table in which the sink keeps how far it has come, in the same transactions as rows. It is "
+        "made where it is missing. With another one a connector does not know what it has delivered",
+        examples=["ops.waybill_markers"],
+    )
+    statement_timeout_s: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Seconds after which the server ends a statement; the run is tried again",
+        examples=[30.0],
+        json_schema_extra={"policy": True},
+    )
+    lock_timeout_s: float = Field(
+        default=10.0,
+        gt=0,
+        le=3600,
+        description="Seconds for which a statement waits for a lock of another session; the run is tried again",
+        examples=[10.0],
+        json_schema_extra={"policy": True},
+    )
+    row_fields: dict[str, Any] = Field(
+        default_factory=dict,
+        description="The fields of records behind the last transform, with their types",
+        examples=[{"id": "int64"}],
+        json_schema_extra={"injected": True},
+    )
+
+    @model_validator(mode="after")
+    def _key_goes_with_upsert(self) -> Self:
+        if self.key and self.mode != "upsert":
+            raise ValueError("key goes with mode: upsert")
+        if len(set(self.key)) != len(self.key):
+            raise ValueError("key names a column twice")
+        return self
+
+
+def follows_changes(sink: Mapping[str, Any]) -> bool:
+    return sink.get("mode") == "upsert"

@@ -1,0 +1,54 @@
+"""What a database says of the sink's table, for `check --probe`. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from psycopg2.extensions import cursor
+
+from connect_core.sdk.plugin import ProbeResult, Role
+from connect_core.sdk.values import Json
+from connect_core.systems.postgresql.catalog import quoted, read_table
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+
+_OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
+_OF_MARKERS = ("SELECT", "INSERT", "UPDATE")
+
+
+def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    given = PostgresSinkOptions.model_validate(options)
+    where = given.address
+    with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
+        asking.execute("SELECT current_setting('server_version'), pg_is_in_recovery()")
+        version, is_standby = asking.fetchone() or ("", False)
+        yield ProbeResult(not is_standby, f"{where} answers, PostgreSQL {version}{', a standby' if is_standby else ''}")
+        there = read_table(database, given.table) is not None
+        yield ProbeResult(there, f"table {given.table} {'is there' if there else 'does not exist'}")
+        if there:
+            yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)
+        if read_table(database, given.markers) is not None:
+            yield from _rights(asking, given.markers, _OF_MARKERS, given.user)
+        else:
+            schema, _ = split_table(given.markers)
+            asking.execute("SELECT has_schema_privilege(%s, 'CREATE')", (schema,))
+            [may] = asking.fetchone() or (False,)
+            words = (
+                "will be made" if may else f"does not exist, and {given.user} may not make it: GRANT CREATE ON SCHEMA"
+            )
+            yield ProbeResult(bool(may), f"table {given.markers} {words}")
+
+
+def _rights(asking: cursor, table: str, wanted: tuple[str, ...], user: str) -> Iterator[ProbeResult]:
+    missing = []
+    for right in wanted:
+        asking.execute("SELECT has_table_privilege(%s, %s)", (quoted(table), right))
+        if not (asking.fetchone() or (False,))[0]:
+            missing.append(right)
+    rights = ", ".join(missing or wanted)
+    if missing:
+        yield ProbeResult(False, f"{user} lacks {rights} on {table}: GRANT {rights}")
+    else:
+        yield ProbeResult(True, f"{user} has {rights} on {table}")

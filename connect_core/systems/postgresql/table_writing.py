@@ -1,0 +1,67 @@
+"""Rows of a batch into a table, within a transaction that somebody else begins and ends."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg2.extensions import cursor
+
+from connect_core.sdk.batches import ROW
+from connect_core.sdk.records import OPERATION_DELETE
+from connect_core.systems.postgresql.catalog import TableColumn, quoted, quoted_name
+from connect_core.systems.postgresql.copying import Column, csv_lines
+
+_STAGE = "pg_temp.waybill_stage"
+_NUMBER, _GONE = '"waybill number"', '"waybill gone"'
+"""Of the table that rows come into first: their order, and whether they are deleted."""
+
+
+class TableWriter:
+    """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more."""
+
+    def __init__(self, table: str, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
+        self._columns, self._key = columns, key
+        self._table = quoted(table)
+        self._names = ", ".join(quoted_name(one.name) for one in columns)
+
+    def write(self, into: cursor, records: pa.RecordBatch) -> None:
+        """Raises what the driver of the database raises."""
+        rows = records.column(ROW)
+        columns: list[Column] = [
+            (field, values, of.kind) for field, values, of in zip(rows.type, rows.flatten(), self._columns, strict=True)
+        ]
+        if not self._key:
+            self._copy(into, f"{self._table} ({self._names})", columns)
+            return
+        number = pa.array(range(len(rows)), pa.int64())
+        gone = pc.equal(records.column("operation"), OPERATION_DELETE)
+        columns += [(pa.field("number", number.type), number, "bigint"), (pa.field("gone", gone.type), gone, "boolean")]
+        self._make_stage(into)
+        self._copy(into, f"{_STAGE} ({self._names}, {_NUMBER}, {_GONE})", columns)
+        self._merge(into)
+
+    def _copy(self, into: cursor, place: str, columns: Sequence[Column]) -> None:
+        into.copy_expert(f"COPY {place} FROM STDIN (FORMAT csv)", io.BytesIO(csv_lines(columns)))
+
+    def _make_stage(self, into: cursor) -> None:
+        """Of this session alone, and empty when a transaction begins."""
+        into.execute(
+            f"CREATE TEMP TABLE IF NOT EXISTS waybill_stage ON COMMIT DELETE ROWS AS SELECT {self._names},"
+            f" 0::bigint AS {_NUMBER}, false AS {_GONE} FROM {self._table} WITH NO DATA"
+        )
+
+    def _merge(self, into: cursor) -> None:
+        """Of the rows with one key the last counts."""
+        key = ", ".join(map(quoted_name, self._key))
+        last = f"(SELECT DISTINCT ON ({key}) * FROM {_STAGE} ORDER BY {key}, {_NUMBER} DESC) last"
+        same = " AND ".join(f"target.{name} = last.{name}" for name in map(quoted_name, self._key))
+        into.execute(f"DELETE FROM {self._table} target USING {last} WHERE last.{_GONE} AND {same}")
+        others = [quoted_name(one.name) for one in self._columns if one.name not in self._key]
+        changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+        into.execute(
+            f"INSERT INTO {self._table} ({self._names}) SELECT {self._names} FROM {last} WHERE NOT {_GONE}"
+            f" ON CONFLICT ({key}) DO {f'UPDATE SET {changed}' if changed else 'NOTHING'}"
+        )

@@ -1,0 +1,89 @@
+"""A table of PostgreSQL in the suite of sinks that write rows and a marker in one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg2
+import pyarrow as pa
+import pytest
+
+from connect_core.sdk.batches import ROW
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.testing.kits import TransactionContract
+from connect_core.sdk.testing.sinks import SimpleCase
+from connect_core.sdk.values import Json
+from connect_core.systems import sink
+from connect_core.work import Side
+
+pytestmark = pytest.mark.server
+
+
+def options_of(url: str) -> Json:
+    """How the sink reaches the database of an SQLAlchemy URL."""
+    parts = urlsplit(url)
+    host = parts.hostname or parse_qs(parts.query)["host"][0]
+    given = {"host": host, "database": parts.path.removeprefix("/"), "user": parts.username, "password": parts.password}
+    return {name: value for name, value in given.items() if value} | ({"port": parts.port} if parts.port else {})
+
+
+def _of_rows(connect: Callable[[], Any]) -> Callable[[], Any]:
+    """The suite brings records without fields: their keys and values are two."""
+
+    @contextmanager
+    def connecting() -> Iterator[Any]:
+        with connect() as connection:
+            write = connection.write
+            connection.write = lambda records: write(_with_fields(records))
+            yield connection
+
+    return connecting
+
+
+def _with_fields(records: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [records.column("key"), records.column("value")]
+    return records.append_column(ROW, pa.StructArray.from_arrays(columns, ["key", "value"]))
+
+
+class PostgresCase(SimpleCase):
+    refused = b"refused"
+
+    def __init__(self, options: Json) -> None:
+        self._options = options
+        self._table = f"rows_{uuid.uuid4().hex[:12]}"
+        check = "CHECK (value <> 'refused'::bytea)"
+        self.run(f"CREATE TABLE {self._table} (number bigserial PRIMARY KEY, key text, value bytea {check})")
+
+    def sink(self) -> Sink:
+        fields = {"key": "text", "value": "bytes"}
+        table = {"table": self._table, "markers": f"{self._table}_markers", "lock_timeout_s": 2}
+        made: Any = sink(Side("postgresql", {**self._options, **table, "row_fields": fields}))
+        made.connect = _of_rows(made.connect)
+        return made  # type: ignore[no-any-return]
+
+    def content(self, behind: int = 0) -> Sequence[bytes | None]:
+        rows = self.run(f"SELECT value FROM {self._table} ORDER BY number OFFSET {behind}")
+        return [None if value is None else bytes(value) for (value,) in rows]
+
+    def break_(self) -> None:
+        self.run(f"ALTER TABLE {self._table} RENAME TO {self._table}_elsewhere")
+
+    def run(self, statement: str) -> list[tuple[memoryview | None, ...]]:
+        arguments = {"dbname" if name == "database" else name: value for name, value in self._options.items()}
+        with closing(psycopg2.connect(**arguments)) as database:
+            database.autocommit = True
+            with database.cursor() as cursor:
+                cursor.execute(statement)
+                return cursor.fetchall() if cursor.description else []
+
+
+class TestTheTable(TransactionContract):
+    steps, deaths = 30, 8
+
+    @pytest.fixture
+    def target(self, postgres_url: str) -> Iterator[PostgresCase]:
+        return PostgresCase(options_of(postgres_url))
