@@ -35,6 +35,7 @@ NAVIGATION = {
             "docs/mqtt-source",
             "docs/mqtt-sink",
             "docs/rocketmq-mqtt",
+            "docs/tables",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

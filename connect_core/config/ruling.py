@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Rule
 from connect_core.config.endpoints import End
 from connect_core.config.written import Place
@@ -99,5 +100,7 @@ def advice(document: ConnectorDocument) -> Iterator[str]:
     rules = document.rules
     if rules and not any(rule.enabled for rule in rules):
         yield "rules: all are disabled, so every record is filtered"
-    if document.parse.format != "none" and not (rules or document.filter.when or document.reshapes):
+    sink = option_models.plugin(document.sink.system)
+    is_named = rules or document.filter.when or document.reshapes or (sink is not None and sink.takes_rows)
+    if document.parse.format != "none" and not is_named:
         yield "parse: no rule names what it makes; records that are not of the format are rejected all the same"

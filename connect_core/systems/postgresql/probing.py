@@ -35,9 +35,8 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
             schema, _ = split_table(given.markers)
             asking.execute("SELECT has_schema_privilege(%s, 'CREATE')", (schema,))
             [may] = asking.fetchone() or (False,)
-            words = (
-                "will be made" if may else f"does not exist, and {given.user} may not make it: GRANT CREATE ON SCHEMA"
-            )
+            refused = f"does not exist, and {given.user} may not make it: GRANT CREATE ON SCHEMA {schema}"
+            words = "will be made" if may else refused
             yield ProbeResult(bool(may), f"table {given.markers} {words}")
 
 

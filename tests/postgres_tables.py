@@ -1,0 +1,42 @@
+"""A database that a test writes tables into, looked at with its own driver and nothing of the product."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg2
+
+Row = tuple[Any, ...]
+
+
+class Database:
+    """One of its own on the server of an SQLAlchemy URL."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        host = parts.hostname or query["host"][0]
+        port = parts.port or int(query.get("port", ["5432"])[0])
+        self.options: dict[str, Any] = {"host": host, "port": port, "user": parts.username or "postgres"}
+        if parts.password:
+            self.options["password"] = parts.password
+        self.options["database"] = parts.path.removeprefix("/")
+        name = f"tables_{uuid.uuid4().hex[:12]}"
+        self.run(f"CREATE DATABASE {name}")
+        self.options["database"] = name
+
+    def run(self, *statements: str) -> list[Row]:
+        """Rows of the last one."""
+        options = dict(self.options)
+        with closing(psycopg2.connect(dbname=options.pop("database"), **options)) as database:
+            database.autocommit = True
+            with database.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+                return cursor.fetchall() if cursor.description else []
+
+    def sink(self, table: str, **more: Any) -> dict[str, Any]:
+        return {"postgresql": {**self.options, "table": table, **more}}

@@ -1,0 +1,204 @@
+"""A table of PostgreSQL as the target of connectors that people run with the command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.postgres_tables import Database
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+FIELDS = {"id": "int64", "name": "text"}
+UNREACHABLE = 3
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Database:
+    return Database(postgres_url)
+
+
+def apply(site: Site, sink: dict[str, Any], fields: Any = FIELDS, **more: Any) -> None:
+    parse = {"format": "json", "fields": fields}
+    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
+
+
+def run(site: Site, code: int = 0) -> str:
+    return site.waybill("run", "a", "--engine", "inline", code=code)
+
+
+def write(site: Site, *rows: object, name: str = "a.log") -> None:
+    with (site.folder / name).open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def event(op: str, before: object, after: object) -> dict[str, Any]:
+    return {"op": op, "before": before, "after": after}
+
+
+def test_each_record_is_one_more_row(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE people (id bigint, name text, seen timestamptz DEFAULT now())")
+    write(bare_site, {"id": 1, "name": 'Zoë "Z" \\N,;\n\t'}, {"id": 2, "name": None}, {"id": 1, "name": ""})
+    apply(bare_site, database.sink("people"))
+    run(bare_site)
+    run(bare_site)
+    assert database.run("SELECT id, name FROM people ORDER BY ctid") == [
+        (1, 'Zoë "Z" \\N,;\n\t'),
+        (2, None),
+        (1, ""),
+    ]
+    assert database.run("SELECT count(*) FROM people WHERE seen IS NULL") == [(0,)]
+    assert len(database.run("SELECT * FROM waybill_markers")) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "fields", "sink", "words"),
+    [
+        ("id bigint", FIELDS, {}, "The table has no column name"),
+        ("id integer, name text", FIELDS, {}, "Column id is integer, and does not keep int64 exactly"),
+        ("id bigint, name character(9)", FIELDS, {}, "Column name is character(9), and does not keep text exactly"),
+        ("id bigint, name text, born date NOT NULL", FIELDS, {}, "Column born takes no NULL, and records have no such"),
+        ("id bigint GENERATED ALWAYS AS IDENTITY, name text", FIELDS, {}, "makes the values of column id itself"),
+        (
+            "id bigint, at timestamptz",
+            {"id": "int64", "at": "timestamp(ns)"},
+            {},
+            "does not keep timestamp(ns) exactly",
+        ),
+        ("id bigint, at timestamp(3)", {"id": "int64", "at": "datetime(us)"}, {}, "does not keep datetime(us)"),
+        (
+            "id bigint, n numeric(10,2)",
+            {"id": "int64", "n": "decimal(10,3)"},
+            {},
+            "does not keep decimal(10,3) exactly",
+        ),
+        ("id bigint, name text", FIELDS, {"mode": "upsert"}, "The table has no primary key"),
+        (
+            "id bigint, name text",
+            FIELDS,
+            {"mode": "upsert", "key": ["id"]},
+            "No index of the table says that id",
+        ),
+        (
+            "no serial PRIMARY KEY, id bigint, name text",
+            FIELDS,
+            {"mode": "upsert"},
+            "have no field no, which",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_before_anything_is_planned(
+    bare_site: Site, database: Database, table: str, fields: Any, sink: Any, words: str
+) -> None:
+    database.run(f"CREATE TABLE t ({table})")
+    write(bare_site, dict.fromkeys(fields))
+    apply(bare_site, database.sink("t", **sink), fields)
+    assert words in run(bare_site, code=2)
+    assert database.run("SELECT count(*) FROM t") == [(0,)]
+
+
+def test_a_row_that_the_table_refuses_is_a_dead_letter_and_no_other(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint PRIMARY KEY CHECK (id <> 13), name varchar(3))")
+    rows = [{"id": number, "name": "ok"} for number in range(40)]
+    rows[20]["name"] = "secret-value"
+    rows[30]["name"] = "a\0b"
+    write(bare_site, *rows, {"id": 7, "name": "no"})
+    apply(bare_site, database.sink("t"), errors={"tolerance": "all"})
+    run(bare_site)
+    assert [id_ for (id_,) in database.run("SELECT id FROM t ORDER BY id")] == [
+        number for number in range(40) if number not in (13, 20, 30)
+    ]
+    letters = bare_site.json("dead-letters", "list", "a")["dead_letters"][::-1]
+    assert [letter["kind"] for letter in letters] == [
+        "CheckViolation",
+        "StringDataRightTruncation",
+        "CharacterNotInRepertoire",
+        "UniqueViolation",
+    ]
+    assert "Constraint t_pkey of table t forbids the row" in json.dumps(letters)
+    assert "secret-value" not in bare_site.waybill("dead-letters", "list", "a")
+
+
+def test_changes_are_done_to_the_rows(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint, name text, place text DEFAULT 'north', PRIMARY KEY (id))")
+    one, two, three = ({"id": number, "name": f"n{number}"} for number in (1, 2, 3))
+    write(
+        bare_site,
+        event("r", None, one),
+        event("c", None, two),
+        event("c", None, three),
+        event("u", two, two | {"name": "changed"}),
+        event("d", three, None),
+        event("d", one, None),
+        event("c", None, one | {"name": "back"}),
+    )
+    parse = {"format": "debezium", "fields": FIELDS}
+    sink = database.sink("t", mode="upsert")
+    bare_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse})
+    run(bare_site)
+    now = "SELECT id, name, place FROM t ORDER BY id"
+    assert database.run(now) == [(1, "back", "north"), (2, "changed", "north")]
+    write(bare_site, event("d", two, None), event("u", None, one | {"name": "last"}))
+    run(bare_site)
+    assert database.run(now) == [(1, "last", "north")]
+
+
+def test_a_delete_must_not_become_one_more_row(bare_site: Site, database: Database) -> None:
+    document = {
+        "version": 1,
+        "name": "a",
+        "source": {"file": {"path": "*.log"}},
+        "sink": database.sink("t"),
+        "parse": {"format": "debezium", "fields": FIELDS},
+    }
+    (bare_site.folder / "a.yaml").write_text(json.dumps(document))
+    said = bare_site.waybill("check", "a.yaml", code=2)
+    assert "with insert a deleted row is one more row: write upsert" in said
+
+
+def test_a_table_that_is_away_is_waited_for(bare_site: Site, database: Database) -> None:
+    write(bare_site, {"id": 1, "name": "a"})
+    apply(bare_site, database.sink("t"))
+    assert "There is no such table" in run(bare_site, code=UNREACHABLE)
+    database.run("CREATE TABLE t (id bigint, name text)")
+    run(bare_site)
+    database.run("ALTER TABLE t RENAME TO elsewhere")
+    write(bare_site, {"id": 2, "name": "b"})
+    run(bare_site, code=UNREACHABLE)
+    database.run("ALTER TABLE elsewhere RENAME TO t")
+    run(bare_site)
+    assert database.run("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+def test_markers_that_somebody_deleted_are_noticed(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint, name text)")
+    write(bare_site, {"id": 1, "name": "a"})
+    apply(bare_site, database.sink("t"))
+    run(bare_site)
+    database.run("DELETE FROM waybill_markers")
+    write(bare_site, {"id": 2, "name": "b"})
+    with bare_site.start("run", "a", "--engine", "inline") as process:
+        out, err = process.communicate(timeout=240)
+    assert process.returncode != 0, out
+    assert "marker" in err
+    assert database.run("SELECT id FROM t") == [(1,)]
+
+
+def test_the_probe_says_what_is_missing(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
+    write(bare_site, {"id": 1, "name": "a"})
+    apply(bare_site, database.sink("t", mode="upsert"))
+    assert "table waybill_markers will be made" in bare_site.waybill("check", "a.yaml", "--probe")
+    user = f"u_{database.options['database']}"
+    database.run(f"CREATE ROLE {user} LOGIN PASSWORD 'x'", f"GRANT INSERT ON t TO {user}")
+    (bare_site.folder / "key").write_text("pw=x\n")
+    reference = f"${{file:{bare_site.folder}/key#pw}}"
+    apply(bare_site, database.sink("t", mode="upsert", user=user, password=reference))
+    with bare_site.start("check", "a.yaml", "--probe") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == UNREACHABLE
+    assert f"{user} lacks SELECT, UPDATE, DELETE on t: GRANT SELECT, UPDATE, DELETE" in said
+    assert "GRANT CREATE ON SCHEMA public" in said
