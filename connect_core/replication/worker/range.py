@@ -27,7 +27,7 @@ from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.reject_budget import first_over, is_spent, words
 from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.replication.worker.schemas import lookup_of
-from connect_core.sdk.batches import ordinals
+from connect_core.sdk.batches import ordinals, outputs
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, TakesRows, Writer
 from connect_core.sdk.source import OfFiles, Seeking, Source
@@ -71,6 +71,8 @@ class WorkerRange:
         """Whether the target has refused a record that is not tolerated: nothing more is written."""
         self._rejecting = 0
         """So many rejects of the batch that is being written are not counted yet."""
+        self._writing: pa.RecordBatch | None = None
+        """The records of that batch, as they were read."""
         lately = lane.lately.get(item.range.partition.id, ReadLately())
         self._budget = (lane.reject_limit, lately) if lane.reject_limit else None
         self.started = clock.monotonic()
@@ -204,6 +206,7 @@ class WorkerRange:
             kept = _before(kept, end)
         kept, already, fresh, outdated = self._due(kept, writer)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
+        self._writing = batch.records
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
             end, failure, wanted = _boundary(fresh, taken), None, ()
@@ -255,9 +258,16 @@ class WorkerRange:
             raise self._not_tolerated(reject)
         if self._budget and is_spent(*self._budget, self.counts.read, len(self.counts.rejects) + self._rejecting):
             raise self._over_budget(reject)
-        if self.pipeline.changes:  # it is an output, and no record that could be read again
-            reject = replace(reject, attributes=None)
-        self.counts.refuse(reject, record)
+        self.counts.refuse(self._as_read(reject, record) if self.pipeline.changes else reject, record)
+
+    def _as_read(self, reject: Reject, output: pa.RecordBatch) -> Reject:
+        """With all that its record came with, so that it can be replayed: not where the record has other outputs, which
+        the target may have taken, nor where the writer has refused it in a later batch."""
+        came = self._writing
+        was_now = came is not None and len(came) > 0 and came.column("offset")[0].as_py() <= reject.offset
+        if came is None or not was_now or outputs(output) is not None:
+            return replace(reject, attributes=None)
+        return next(as_read((reject,), came))
 
     def _stop(self, error: TooManyRejects) -> None:
         self._stopped = True

@@ -122,6 +122,17 @@ def test_a_row_that_the_table_refuses_is_a_dead_letter_and_no_other(bare_site: S
     assert "secret-value" not in bare_site.waybill("dead-letters", "list", "a")
 
 
+def test_a_refused_row_is_replayed_through_the_document_of_today(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint, label varchar(3))")
+    write(bare_site, {"id": 1, "name": "long"}, {"id": 2, "name": "ok"})
+    renamed = [{"rename": {"name": "label"}}]
+    apply(bare_site, database.sink("t"), transforms=renamed, errors={"tolerance": "all"})
+    run(bare_site)
+    database.run("ALTER TABLE t ALTER label TYPE text")
+    bare_site.waybill("dead-letters", "replay", "a", "--yes", "--engine", "inline")
+    assert database.run("SELECT id, label FROM t ORDER BY id") == [(1, "long"), (2, "ok")]
+
+
 def test_changes_are_done_to_the_rows(bare_site: Site, database: Database) -> None:
     database.run("CREATE TABLE t (id bigint, name text, place text DEFAULT 'north', PRIMARY KEY (id))")
     one, two, three = ({"id": number, "name": f"n{number}"} for number in (1, 2, 3))
