@@ -87,6 +87,21 @@ def test_an_output_that_is_refused_is_no_record_that_could_be_read_again(
     assert (letter.offset, letter.attributes) == (7, kept)
 
 
+ONE, TWO = [{"name": "all", "keys": "k"}], [{"name": "all", "keys": "k"}, {"name": "again", "keys": "l"}]
+
+
+@pytest.mark.parametrize(("rules", "kept"), [(ONE, {}), (TWO, None)], ids=["one output", "two"])
+def test_a_record_that_became_one_output_is_kept_as_it_was_read(
+    four: SeveralWorld, rules: list[Json], kept: Json | None
+) -> None:
+    """Of two the target may have taken the other one, which a replay would bring again."""
+    refuse(four, b"b49")  # it is in the batch that is flushed
+    [outcome] = moved(four, replace(four.lane(B, end=50), tolerance=-1, pipeline={"rules": rules}))
+    assert outcome.receipt is not None
+    [letter] = outcome.receipt.rejects
+    assert (letter.offset, letter.original, letter.attributes) == (49, b"b49", kept)
+
+
 @pytest.mark.parametrize("record", [0, 9, 20, 49], ids=["first", "last of a batch", "in the middle", "last"])
 def test_a_record_that_is_refused_is_a_reject_of_its_record(four: SeveralWorld, record: int) -> None:
     refuse(four, b"b%d" % record)
