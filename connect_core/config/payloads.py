@@ -66,8 +66,7 @@ class Parse(DocumentPart):
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
         "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
         "debezium: change events, whose rows have fields. text: all of it is the field `text`. none: what is JSON has "
-        "places that rules can name, and nothing is rejected for "
-        "what it is not.",
+        "places that rules can name, and nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",
@@ -110,9 +109,13 @@ class Encode(DocumentPart):
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. debezium: change "
-        "events. text: of records with one field, its text alone. none: the payload as it was, or JSON where there are "
-        "transforms.",
+        "events. csv: one line of CSV. text: of records with one field, its text alone. none: the payload as it was, "
+        "or JSON where there are transforms.",
     )
+    columns: list[str] = Field(
+        default_factory=list, description="Of csv: the fields that are written, in this order; empty: all of them."
+    )
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
     flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
     avro_schema: AvroSchema = _AVRO_SCHEMA
     record: Annotated[str, AfterValidator(check_record_name)] = Field(

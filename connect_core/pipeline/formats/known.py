@@ -16,7 +16,7 @@ Format = Literal[
     "none", "json", "json-schema", "avro", "debezium", "text", "csv", "logfmt", "regex", "grok", "common", "combined"
 ]
 """What `parse.format` may be."""
-WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "text"]
+WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "csv", "text"]
 """What `encode.format` may be."""
 
 FORMATS: Mapping[str, PayloadFormat] = {

@@ -49,13 +49,32 @@ class TextFields(PayloadFormat):
 
 class Csv(TextFields):
     reading_options = ("columns", "delimiter")
+    writing_options = ("columns", "delimiter")
 
     def check_reading(self, parse: Json) -> None:
         if not parse["columns"]:
             raise ValueError("format csv needs columns")
-        if parse["delimiter"] in '"\r\n':
-            raise ValueError("delimiter cannot be a quotation mark or end a line")
+        _check_delimiter(parse)
         super().check_reading(parse)
+
+    def check_writing(self, encode: Json) -> None:
+        _check_delimiter(encode)
+        if twice := next((name for name in encode["columns"] if encode["columns"].count(name) > 1), None):
+            raise ValueError(f"two columns have the name {twice!r}")
+
+    def check_rows(self, encode: Json, rows: Type) -> None:
+        known = dict(rows.fields)
+        for name in encode["columns"] or known:
+            if name not in known:
+                raise ValueError(f"columns: there is no field {name} (there are {', '.join(known)})")
+            if known[name].kind in ("struct", "list"):
+                words = "a list: explode it" if known[name].item is not None else "an object: flatten it"
+                raise ValueError(f"{name} is {words}, or drop it: a cell of csv has one value")
+
+    def writer(self, encode: Json, rows: Type) -> Writer:
+        from connect_core.pipeline.formats.csv_writing import CsvWriter
+
+        return to_values(CsvWriter(tuple(encode.get("columns", ())), encode.get("delimiter", ",")).written)
 
 
 class Pattern(TextFields):
@@ -84,6 +103,11 @@ class WholeText(PayloadFormat):
 
     def writer(self, encode: Json, rows: Type) -> Writer:
         return to_values(_as_texts)
+
+
+def _check_delimiter(part: Json) -> None:
+    if part["delimiter"] in '"\r\n':
+        raise ValueError("delimiter cannot be a quotation mark or end a line")
 
 
 def _names(parse: Json) -> list[str] | None:
