@@ -28,7 +28,7 @@ from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.row_types import unfit_transforms
-from connect_core.config.ruling import advice, unfit_rules
+from connect_core.config.ruling import advice, unfit_events, unfit_rules
 from connect_core.config.schema_files import Unread, with_schemas
 from connect_core.config.settings import Settings
 from connect_core.config.units import show_count
@@ -232,6 +232,7 @@ def _conflicts(data: Json, source: End, sink: End, second: End | None, written: 
         return
     yield from (fault_at(*wrong, written) for wrong in unfit_changes(document, sink))
     yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
+    yield from (fault_at(*wrong, written) for wrong in unfit_events(document, sink))
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))
 

@@ -15,6 +15,7 @@ from connect_core.pipeline.formats.patterns import MAX_PATTERN
 from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
+from connect_core.rows.event_attributes import Mode
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json
 
@@ -65,8 +66,9 @@ class Parse(DocumentPart):
         default="none",
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
         "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
-        "debezium: change events, whose rows have fields. text: all of it is the field `text`. none: what is JSON has "
-        "places that rules can name, and nothing is rejected for what it is not.",
+        "debezium: change events, whose rows have fields. cloudevents: events, whole as JSON, or data with attributes "
+        "in headers. text: all of it is the field `text`. none: what is JSON has places that rules can name, and "
+        "nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",
@@ -80,7 +82,7 @@ class Parse(DocumentPart):
         default=None,
         description="Of json, json-schema and avro: the fields of each payload and their types, `{id: int64, price: "
         "'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected. Of avro by default "
-        "those of avro_schema.",
+        "those of avro_schema. Of cloudevents: the type of `data`, and extensions.",
     )
     unknown: Literal["reject", "drop"] = Field(
         default="reject", description="With fields: what happens to a record that has others, or to these others."
@@ -109,13 +111,19 @@ class Encode(DocumentPart):
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. debezium: change "
-        "events. csv: one line of CSV. text: of records with one field, its text alone. none: the payload as it was, "
-        "or JSON where there are transforms.",
+        "events. cloudevents: an event, of records with its attributes and `data` as fields. csv: one line of CSV. "
+        "text: of records with one field, its text alone. none: the payload as it was, or JSON where there are "
+        "transforms.",
     )
     columns: list[str] = Field(
         default_factory=list, description="Of csv: the fields that are written, in this order; empty: all of them."
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
+    mode: Mode = Field(
+        default="structured",
+        description="Of cloudevents. structured: the payload is the whole event, as JSON. binary: the payload is the "
+        "data, and headers have the attributes.",
+    )
     flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
     avro_schema: AvroSchema = _AVRO_SCHEMA
     record: Annotated[str, AfterValidator(check_record_name)] = Field(

@@ -20,9 +20,28 @@ def pipeline_of(document: ConnectorDocument) -> Json:
     rules = {"rules": _enabled(document.rules)} if document.rules else {}
     parse = document.parse.model_dump(exclude_defaults=True)
     encode = document.encode.model_dump(exclude_defaults=True)
+    if document.encode.format == "cloudevents" and (binding := event_headers(document.sink.system)):
+        encode["binding"] = binding
     parts = {"filter": wanted, "parse": parse, "encode": encode}
     steps = {name: part for name, part in parts.items() if part} | rules
     return {"transforms": document.transforms} | steps
+
+
+def event_headers(sink: str) -> str:
+    """In which headers a system takes the attributes of events (`Plugin.event_headers`)."""
+    plugin = option_models.plugin(sink)
+    return plugin.event_headers if plugin else ""
+
+
+def unfit_events(document: ConnectorDocument, sink: End) -> Iterator[tuple[Place, str]]:
+    """Why the attributes of events have no place in the headers of a target, for a document that puts them there."""
+    if document.encode.format != "cloudevents" or document.encode.mode != "binary":
+        return
+    plugin = sink.configured().plugin
+    if not plugin.event_headers:
+        yield ("encode", "mode"), f"binary needs headers, and {sink.system} has none for events: use structured"
+    elif wrong := plugin.binary_events_conflict(sink.options):
+        yield wrong
 
 
 def _enabled(rules: Sequence[Rule]) -> list[Json]:

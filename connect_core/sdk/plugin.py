@@ -219,6 +219,12 @@ class Plugin:
     reads and passes on. Files are asked for by `files_written` and `files_read`."""
     rules_conflict: Callable[[Json], Conflict | None] = _nothing
     """What of a sink's options does not go with rules."""
+    event_headers: str = ""
+    """In which headers its sink takes the attributes of CloudEvents: the name of a binding
+    (`rows.event_headers.BINDINGS`), such as `kafka` for `ce_id`. Empty where its records have no headers, or nobody
+    reads these: whole events alone can be written."""
+    binary_events_conflict: Callable[[Json], Conflict | None] = _nothing
+    """What of a sink's options does not go with events whose attributes are in headers."""
     rule_target: Callable[[RuleTarget, ConfiguredEnd, ConfiguredEnd], str] = _any_target
     """What is wrong with what a rule names, between a source and a sink of this system, in words; empty for nothing.
     Only asked about what `rule_targets` allows."""

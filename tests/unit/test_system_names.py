@@ -28,6 +28,7 @@ MAY_NAME_SYSTEMS = {
     "pipeline/transforms/named.py": "the same kind of name",
     "systems/mqtt/sink_options.py": "the same kind of name",
     "rows/envelope_schemas.py": "`rocketmq` is a product whose JsonConverter writes envelopes, and no system",
+    "rows/event_headers.py": "`rocketmq` and `mqtt` are bindings of CloudEvents to protocols, and no systems",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
     "service/connectors.py": "`file` is a key of what is shown, and no system",
     "cli/connectors.py": "the same key, where it is printed",

@@ -7,16 +7,29 @@ from typing import Literal, get_args
 
 from connect_core.pipeline.formats.avro_format import AVRO
 from connect_core.pipeline.formats.debezium_format import DebeziumFormat
+from connect_core.pipeline.formats.events_format import CloudEvents
 from connect_core.pipeline.formats.json_format import EnvelopeFormat, JsonFormat
 from connect_core.pipeline.formats.payload_format import PayloadFormat
 from connect_core.pipeline.formats.text_formats import Csv, Pattern, TextFields, WholeText
 from connect_core.sdk.values import Json
 
 Format = Literal[
-    "none", "json", "json-schema", "avro", "debezium", "text", "csv", "logfmt", "regex", "grok", "common", "combined"
+    "none",
+    "json",
+    "json-schema",
+    "avro",
+    "debezium",
+    "cloudevents",
+    "text",
+    "csv",
+    "logfmt",
+    "regex",
+    "grok",
+    "common",
+    "combined",
 ]
 """What `parse.format` may be."""
-WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "csv", "text"]
+WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "cloudevents", "csv", "text"]
 """What `encode.format` may be."""
 
 FORMATS: Mapping[str, PayloadFormat] = {
@@ -25,6 +38,7 @@ FORMATS: Mapping[str, PayloadFormat] = {
     "json-schema": EnvelopeFormat(),
     "avro": AVRO,
     "debezium": DebeziumFormat(),
+    "cloudevents": CloudEvents(),
     "text": WholeText(),
     "csv": Csv(),
     "logfmt": TextFields(),

@@ -22,6 +22,10 @@ def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=records.schema)
 
 
+def with_headers(records: pa.RecordBatch, headers: pa.Array) -> pa.RecordBatch:
+    return records.set_column(records.schema.get_field_index("headers"), records.schema.field("headers"), headers)
+
+
 def without(records: pa.RecordBatch, gone: Sequence[int]) -> pa.RecordBatch:
     """The other rows."""
     return taken(records, others(len(records), gone))

@@ -98,6 +98,15 @@ def feeds(sink: Json, source: Json) -> bool:
     return any(overlap(one, topic) for one in _filters_of(source))
 
 
+def binary_events_conflict(sink: Json) -> Conflict | None:
+    """Attributes are user properties, and the type of the data is the content type."""
+    if str(sink.get("protocol", "5")) != "5":
+        return Conflict(("sink", SYSTEM, "protocol"), "3.1.1 has no user properties for the attributes of events")
+    if sink.get("content_type"):
+        return Conflict(("sink", SYSTEM, "content_type"), "would stand in for that of each event's data: leave it out")
+    return None
+
+
 def rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
     """By a topic for each filter of a source at the same broker."""
     feeds_itself = source.name == sink.name and _same_broker(source.options, sink.options)

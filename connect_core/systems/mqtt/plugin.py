@@ -10,7 +10,16 @@ from connect_core.sdk.plugin import Leaving, Plugin, ProbeResult, Role, RunOfTas
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
-from connect_core.systems.mqtt.compatibility import CLASSES, SYSTEM, conflict, expiry, feeds, rule_target, shares
+from connect_core.systems.mqtt.compatibility import (
+    CLASSES,
+    SYSTEM,
+    binary_events_conflict,
+    conflict,
+    expiry,
+    feeds,
+    rule_target,
+    shares,
+)
 from connect_core.systems.mqtt.options import ROCKETMQ_MQTT, MqttSourceOptions
 from connect_core.systems.mqtt.sink_options import MqttSinkOptions
 
@@ -134,6 +143,8 @@ PLUGIN = Plugin(
     unwatchable="an MQTT broker does not show whether it has new messages",
     expiry=expiry,
     feeds=feeds,
+    event_headers="mqtt",
+    binary_events_conflict=binary_events_conflict,
     rule_target=rule_target,
     flat=CLASSES,
     probe=_probe,

@@ -91,6 +91,7 @@ PLUGIN = Plugin(
     guarantee=guarantee,
     conflict=conflict,
     feeds=feeds,
+    event_headers=SYSTEM,
     rules_conflict=rules_conflict,
     rule_target=rule_target,
     flat_hub=HUB,
