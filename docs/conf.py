@@ -54,6 +54,7 @@ NAVIGATION = {
             "docs/sql",
             "docs/avro",
             "docs/debezium",
+            "docs/cloudevents",
             "docs/glossary",
             "docs/figures",
             "docs/faults",

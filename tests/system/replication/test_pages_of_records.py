@@ -20,7 +20,10 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "blocks"),
-    [("rules.md", 6), ("transforms.md", 8), ("sql.md", 1), ("avro.md", 1), ("debezium.md", 1)],
+    [
+        *(("rules.md", 6), ("transforms.md", 8), ("sql.md", 1)),
+        *(("avro.md", 1), ("debezium.md", 1), ("cloudevents.md", 1)),
+    ],
 )
 def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
     text = (DOCS / page).read_text()
