@@ -12,8 +12,7 @@ import re
 from binascii import Error as NotBase64
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator
-from json import dumps as quoted
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -38,11 +37,14 @@ from connect_core.sdk.records import header_pairs
 LONGEST = 4 << 20
 """Bytes of a JSON text that is looked into: as objects of Python it is many times as big."""
 
+_quoted = json.JSONEncoder().encode
 _BASE64 = "data_base64"
 _JSON = "application/json"
 _NO_DATA = b"\0"
 """What the SDK for RocketMQ sends for it."""
 _SPACE = re.compile(r"[ \t\r\n]*")
+_PLAIN_NAME = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\r\n]*:[ \t\r\n]*')
+_NEXT = re.compile(r"[ \t\r\n]*([,}])[ \t\r\n]*")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 _NOT_JSON = "data: no text, though datacontenttype is not JSON"
 
@@ -54,7 +56,8 @@ class CloudEventReader:
     def __init__(self, rows: Type, *, unknown: Literal["reject", "drop"] = "reject") -> None:
         self._rows, self._drop = rows, unknown == "drop"
         *self._attributes, (_, self._data) = rows.fields
-        self._extensions = frozenset(name for name, _ in self._attributes) - frozenset(STANDARD)
+        self._known = frozenset(name for name, _ in self._attributes)
+        self._extensions = self._known - frozenset(STANDARD)
         self._read = JsonReader(rows, unknown=unknown).read
 
     def read(self, values: pa.Array, headers: pa.Array) -> Read:
@@ -84,25 +87,24 @@ class CloudEventReader:
         return self._row(found.attributes, found.version, self._of_bytes(data or None, found.attributes))
 
     def _of_json(self, value: bytes | None) -> str:
-        tokens: dict[str, str] = {}
-        for name, token in _members(_decoded(value or b"", "not UTF-8")):
-            if name in tokens:
+        members: dict[str, _Value] = {}
+        for name, member in _members(_decoded(value or b"", "not UTF-8")):
+            if name in members:
                 raise Misfit("a member that is given more than once")
-            if token != "null" or name == DATA:
-                tokens[name] = token
-        data, encoded = tokens.pop(DATA, None), tokens.pop(_BASE64, None)
-        version = tokens.pop(SPECVERSION, "null")
-        known = {name for name, _ in self._attributes}
-        if not self._drop and any(name not in known for name in tokens):
+            if member.token != "null" or name == DATA:
+                members[name] = member
+        data, encoded = members.pop(DATA, None), members.pop(_BASE64, None)
+        version = _canonical(SPECVERSION, members.pop(SPECVERSION, _MISSING))
+        if not self._drop and not members.keys() <= self._known:
             raise Misfit(UNDECLARED)
-        attributes = {name: _canonical(name, token) for name, token in tokens.items() if name in known}
+        attributes = {name: _canonical(name, one) for name, one in members.items() if name in self._known}
         if encoded is not None:
             if data is not None:
                 raise Misfit("data and data_base64: an event has one of them")
-            return self._row(attributes, _canonical(SPECVERSION, version), self._of_bytes(_bytes(encoded), attributes))
+            return self._row(attributes, version, self._of_bytes(_bytes(encoded), attributes))
         if data is not None:
             attributes.setdefault(CONTENT_TYPE, _JSON)
-        return self._row(attributes, _canonical(SPECVERSION, version), self._of_token(data, attributes))
+        return self._row(attributes, version, self._of_value(data, attributes))
 
     def _row(self, attributes: dict[str, str], version: str, data: str | None) -> str:
         if version != VERSION:
@@ -116,24 +118,25 @@ class CloudEventReader:
             if (text := attributes.get(name)) is not None:
                 if fault := attribute_fault(name, text):
                     raise Misfit(fault)
-                yield f"{quoted(name)}:{_token(text, one)}"
+                yield f"{_quoted(name)}:{_token(text, one)}"
         if data is not None:
-            yield f"{quoted(DATA)}:{data}"
+            yield f"{_quoted(DATA)}:{data}"
 
-    def _of_token(self, token: str | None, attributes: dict[str, str]) -> str | None:
+    def _of_value(self, value: _Value | None, attributes: dict[str, str]) -> str | None:
         """What JSON has as `data`."""
-        if token is None:
+        if value is None:
             return None
-        if not media(attributes[CONTENT_TYPE]).json:
-            if token == "null":
-                return None
-            if not token.startswith('"'):
-                raise Misfit(_NOT_JSON)
-            if self._data.kind == "bytes":
-                return _base64(_encoded(json.loads(token)))
-            self._check_text()
-            return token
-        return _base64(token.encode()) if self._data.kind == "bytes" else token
+        as_bytes = self._data.kind == "bytes"
+        if media(attributes[CONTENT_TYPE]).json:
+            return _base64(value.token.encode()) if as_bytes else value.token
+        if value.token == "null":
+            return None
+        if value.text is None:
+            raise Misfit(_NOT_JSON)
+        if as_bytes:
+            return _base64(_encoded(value.text))
+        self._check_text()
+        return value.token
 
     def _of_bytes(self, data: bytes | None, attributes: dict[str, str]) -> str | None:
         if data is None:
@@ -147,11 +150,19 @@ class CloudEventReader:
         if of.json or (not of.given and kind != "text"):
             return _one_value(text)
         self._check_text()
-        return quoted(text)
+        return _quoted(text)
 
     def _check_text(self) -> None:
         if self._data.kind != "text":
             raise Misfit("data: datacontenttype is not JSON (data: text or bytes takes it)")
+
+
+class _Value(NamedTuple):
+    token: str
+    """As it is written."""
+    end: int
+    text: str | None
+    """Of a string what it says."""
 
 
 class _NotThis(ValueError):
@@ -169,53 +180,57 @@ def _no_json(_: str) -> None:
 _DECODER = json.JSONDecoder(parse_int=_nothing, parse_float=_nothing, parse_constant=_no_json)
 
 
-def _members(text: str) -> Iterator[tuple[str, str]]:
-    """Of a JSON object, each value as it is written."""
+def _members(text: str) -> Iterator[tuple[str, _Value]]:
+    """Of a JSON object, each with its value as it is written."""
     place = _behind_space(text, 0)
     if text[place : place + 1] != "{":
         raise _NotThis("not one JSON object, and no header says that it is an event" if text else "empty")
     place = _behind_space(text, place + 1)
     more = text[place : place + 1] != "}"
+    place += not more
     while more:
-        if text[place : place + 1] != '"':
-            raise _not_json(place)
-        name, place = _value(text, place)
-        place = _behind(text, place, ":")
-        begin = place
-        _, place = _value(text, begin)
-        yield name, text[begin:place]
-        place = _behind_space(text, place)
-        if more := text[place : place + 1] == ",":
-            place = _behind_space(text, place + 1)
-    if _behind(text, place, "}") != len(text):
+        if found := _PLAIN_NAME.match(text, place):
+            name, place = found[1], found.end()
+        else:
+            name, place = _name(text, place)
+        value = _value(text, place)
+        yield name, value
+        if not (found := _NEXT.match(text, value.end)):
+            raise _not_json(_behind_space(text, value.end))
+        place, more = found.end(), found[1] == ","
+    if _behind_space(text, place) != len(text):
         raise _NotThis("more than one JSON object")
 
 
+def _name(text: str, place: int) -> tuple[str, int]:
+    """One with escapes, or what is none."""
+    if text[place : place + 1] != '"':
+        raise _not_json(place)
+    name = _value(text, place)
+    place = _behind_space(text, name.end)
+    if text[place : place + 1] != ":":
+        raise _not_json(place)
+    return name.text or "", _behind_space(text, place + 1)
+
+
 def _one_value(text: str) -> str:
-    begin = _behind_space(text, 0)
-    _, end = _value(text, begin)
-    if _behind_space(text, end) != len(text):
+    value = _value(text, _behind_space(text, 0))
+    if _behind_space(text, value.end) != len(text):
         raise _NotThis("data: more than one JSON value")
-    return text[begin:end]
+    return value.token
 
 
-def _value(text: str, place: int) -> tuple[str, int]:
-    """What begins there, and where it ends. Numbers are None in it."""
+def _value(text: str, place: int) -> _Value:
+    """What begins there."""
     if len(text) > LONGEST:
         raise _NotThis(f"longer than {LONGEST >> 20} MiB")
     try:
-        return _DECODER.raw_decode(text, place)
+        value, end = _DECODER.raw_decode(text, place)
     except json.JSONDecodeError as error:
         raise _not_json(error.pos) from None
     except RecursionError:
         raise _NotThis("not JSON: too many lists and objects in each other") from None
-
-
-def _behind(text: str, place: int, wanted: str) -> int:
-    place = _behind_space(text, place)
-    if text[place : place + 1] != wanted:
-        raise _not_json(place)
-    return _behind_space(text, place + 1)
+    return _Value(text[place:end], end, value if type(value) is str else None)
 
 
 def _behind_space(text: str, place: int) -> int:
@@ -223,16 +238,19 @@ def _behind_space(text: str, place: int) -> int:
     return found.end() if found else place
 
 
+_MISSING = _Value("null", 0, None)
+
+
 def _not_json(place: int) -> _NotThis:
     return _NotThis(f"not JSON, from character {place + 1} on")
 
 
-def _canonical(name: str, token: str) -> str:
+def _canonical(name: str, value: _Value) -> str:
     """An attribute as text, whatever type it has in JSON."""
-    if token.startswith('"'):
-        return str(json.loads(token))
-    if token in ("true", "false") or _INTEGER.fullmatch(token):
-        return token
+    if value.text is not None:
+        return value.text
+    if value.token in ("true", "false") or _INTEGER.fullmatch(value.token):
+        return value.token
     raise Misfit(f"{name}: missing, or no value of an attribute")
 
 
@@ -242,12 +260,12 @@ def _token(text: str, one: Type) -> str:
         return text
     if one.kind in INTEGERS and _INTEGER.fullmatch(text):
         return text
-    return quoted(text.upper() if one.kind == "timestamp" else text)
+    return _quoted(text.upper() if one.kind == "timestamp" else text)
 
 
-def _bytes(token: str) -> bytes:
+def _bytes(value: _Value) -> bytes:
     try:
-        return a2b_base64(json.loads(token) if token.startswith('"') else "?", strict_mode=True)
+        return a2b_base64("?" if value.text is None else value.text, strict_mode=True)
     except (NotBase64, ValueError):
         raise Misfit("data_base64: not bytes as base64 text") from None
 
