@@ -6,5 +6,7 @@ are parts of the one, `json_escaping` and `json_unwritable` of the other. `json_
 same for the envelopes of Kafka Connect and RocketMQ Connect; `envelope_schemas` compares the schema that comes with a
 payload with the declared types, `envelope_columns` makes these of what JSON has for them. Of Avro, `avro_schemas` reads
 schemas, `avro_parts` compares them with the declared types, `avro_frames` is what stands before a value; values are the
-work of `avro_reading`, `avro_strict` and `avro_writing`. Pure.
+work of `avro_reading`, `avro_strict` and `avro_writing`. Of Protobuf, `protobuf_schemas` reads descriptors, and
+`protobuf_parts` and `protobuf_frames` do what those of Avro do; `protobuf_wire` makes the class by which messages are
+read and written, in `protobuf_reading`, `protobuf_columns`, `protobuf_strict` and `protobuf_writing`. Pure.
 """

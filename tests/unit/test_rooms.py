@@ -62,6 +62,7 @@ OWNERS = {
     "paho": {"demo", "pipeline", "systems"},  # in the pipeline only its trie of topic filters, which knows no broker
     "orjson": {"pipeline"},
     "fastavro": {"rows"},
+    "google": {"rows"},
 }
 
 

@@ -1,0 +1,170 @@
+"""Messages of Protobuf -> rows. Pure, but for whoever knows the schemas of a registry (`Files`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from connect_core.rows.envelope_schemas import Misfit
+from connect_core.rows.json_reading import Read
+from connect_core.rows.protobuf_columns import ProtobufColumns
+from connect_core.rows.protobuf_frames import FramedMessage, Key, split_frame
+from connect_core.rows.protobuf_parts import Framing, reading_fields
+from connect_core.rows.protobuf_schemas import message_at
+from connect_core.rows.protobuf_strict import VALUES, Bound, Fields, NotProtobuf, check_strictly
+from connect_core.rows.protobuf_wire import wire_class
+from connect_core.rows.schema import arrow_type
+from connect_core.rows.types import Type
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
+LONGEST = 4 << 20
+"""Bytes of a value: as columns it is many times as big."""
+PART = 1 << 20
+"""Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
+SCHEMAS = 1000
+"""So many are remembered."""
+
+Files = Callable[[int], bytes]
+"""The file that a registry has under a number, the last of a FileDescriptorSet. Raises Misfit where it has none that
+can be read; what the registry itself fails with is for the run."""
+
+
+class _Known(NamedTuple):
+    """How messages of one schema are read."""
+
+    fields: Fields
+    bound: Bound
+    parse: Callable[[bytes], Any]
+
+
+class ProtobufReader:
+    """`known`: the messages that the document has, by what stands before their values. `unknown`: of fields in a
+    schema that are not declared, and of those in a value that its schema does not have. `message`: the only name that
+    messages of a registry may have, where the document says one."""
+
+    def __init__(
+        self,
+        rows: Type,
+        framing: Framing,
+        known: dict[Key, Descriptor],
+        *,
+        unknown: Literal["reject", "drop"] = "reject",
+        files: Files | None = None,
+        message: str = "",
+    ) -> None:
+        self._type, self._framing, self._unknown, self._ask, self._name = rows, framing, unknown, files, message
+        self._schemas: dict[Key, _Known | str] = {key: self._made(one) for key, one in known.items()}
+        self._given = len(self._schemas)
+        self._numbers = {key[0] for key in known if key is not None}
+
+    def read(self, values: pa.Array) -> Read:
+        """`values` are binary. Each is a row or has a reason."""
+        unfit: dict[int, str] = {}
+        by_key: dict[Key, tuple[list[int], list[bytes]]] = {}
+        for row, value in enumerate(values.to_pylist()):
+            framed = split_frame(self._framing, value)
+            if not isinstance(framed, FramedMessage) or len(framed.payload) > LONGEST:
+                unfit[row] = framed if isinstance(framed, str) else f"longer than {LONGEST >> 20} MiB"
+                continue
+            places, payloads = by_key.setdefault(framed.key, ([], []))
+            places.append(row)
+            payloads.append(framed.payload)
+        found: list[tuple[list[int], pa.StructArray]] = []
+        for key, (places, payloads) in by_key.items():
+            known = self._schema(key)
+            if isinstance(known, str):
+                unfit |= dict.fromkeys(places, known)
+                continue
+            begin = 0
+            while begin < len(payloads):
+                read, end = self._part(known, payloads, begin)
+                unfit |= {places[begin + row]: reason for row, reason in read.unfit}
+                gone = {row for row, _ in read.unfit}
+                found.append(([row for at, row in enumerate(places[begin:end]) if at not in gone], read.rows))
+                begin = end
+        rows = pa.concat_arrays([part for _, part in found] or [pa.array([], arrow_type(self._type))])
+        order = np.argsort(np.array([row for places, _ in found for row in places], np.int64))
+        in_order = bool((np.diff(order) == 1).all())
+        return Read(rows if in_order else rows.take(pa.array(order)), sorted(unfit.items()))
+
+    def _part(self, known: _Known, payloads: list[bytes], begin: int) -> tuple[Read, int]:
+        """As many as are decoded at once, and where they end; rows are counted from `begin` on."""
+        unfit: dict[int, str] = {}
+        messages: list[Any] = []
+        places: list[int] = []
+        size = values = 0
+        end = begin
+        while end < len(payloads) and size < PART and values < VALUES:
+            payload, row = payloads[end], end - begin
+            size, end = size + len(payload), end + 1
+            try:
+                message, count = self._decoded(known, payload)
+            except NotProtobuf as why:
+                unfit[row] = f"not Protobuf of its schema: {why}"
+                continue
+            values += count
+            messages.append(message)
+            places.append(row)
+        columns = ProtobufColumns()
+        made = columns.rows(messages, known.fields, self._type)
+        if columns.unfit:
+            unfit |= {places[row]: reason for row, reason in columns.unfit.items()}
+            fits = np.ones(len(made), np.bool_)
+            fits[list(columns.unfit)] = False
+            made = made.filter(pa.array(fits))
+        return Read(made, sorted(unfit.items())), end
+
+    def _decoded(self, known: _Known, payload: bytes) -> tuple[Any, int]:
+        """And how many values it holds at most. What would be written as it came is read exactly; what holds many
+        values is looked at before the library makes them. Raises NotProtobuf."""
+        from google.protobuf.message import DecodeError
+
+        most = known.bound.values(len(payload))
+        if most > VALUES:
+            most = check_strictly(known.fields, payload, self._unknown)
+        try:
+            message = known.parse(payload)
+        except DecodeError:
+            check_strictly(known.fields, payload, self._unknown)
+            raise NotProtobuf("it is none") from None
+        if self._unknown == "reject":
+            message.DiscardUnknownFields()
+        if message.SerializeToString(deterministic=True) != payload:
+            check_strictly(known.fields, payload, self._unknown)
+        return message, most
+
+    def _schema(self, key: Key) -> _Known | str:
+        """Or why its values are not read."""
+        if (known := self._schemas.get(key)) is not None:
+            return known
+        assert key is not None  # without a frame there is one schema, that of the document
+        number, place = key
+        if number in self._numbers:
+            return "another message of the schema than that of the document"
+        if self._ask is None:
+            return f"written with schema {number}, and the document has none of that number"
+        try:
+            known = self._made(self._named(message_at(self._ask(number), place)))
+        except Misfit as why:
+            known = str(why)
+        if len(self._schemas) >= self._given + SCHEMAS:
+            self._schemas = dict(list(self._schemas.items())[: self._given])
+        self._schemas[key] = f"schema {number}: {known}" if isinstance(known, str) else known
+        return self._schemas[key]
+
+    def _named(self, message: Descriptor) -> Descriptor:
+        if self._name and message.full_name != self._name:
+            raise Misfit(f"another message than {self._name}")
+        return message
+
+    def _made(self, message: Descriptor) -> _Known | str:
+        try:
+            fields = reading_fields(message, self._type, self._unknown)
+        except Misfit as why:
+            return str(why)
+        return _Known(fields, Bound.of(fields), wire_class(fields).FromString)
