@@ -16,6 +16,7 @@ from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
 from connect_core.rows.event_attributes import Mode
+from connect_core.rows.protobuf_schemas import check_descriptors
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json
 
@@ -41,16 +42,31 @@ def check_record_name(name: str) -> str:
     return name
 
 
+def check_set(text: str) -> str:
+    """The text itself when it is empty, or one of descriptors."""
+    if text:
+        check_descriptors(text)
+    return text
+
+
 AvroSchema = Annotated[Json | None, AfterValidator(check_schema)]
 SchemaId = Annotated[int, Field(strict=True)] | None
 _AVRO_SCHEMA: Any = Field(
     default=None,
     description="Of avro: the schema, a record; or `{path: PATH}`, whose text `apply` stores in its place.",
 )
+Descriptors = Annotated[str, AfterValidator(check_set)]
+_MESSAGE: Any = Field(default="", description="Of protobuf: the full name of the message that a payload is.")
+_DESCRIPTORS: Any = Field(
+    default="",
+    description="Of protobuf: the FileDescriptorSet that has the message, in base64; or `{path: PATH}` of a file that "
+    "protoc made of it, which `apply` stores in its place.",
+)
 _FRAMING: Any = Field(
     default="plain",
-    description="Of avro: what is written before each value. plain: nothing. single-object: C3 01 and the fingerprint "
-    "of the schema. registry: a zero byte and its number in a Schema Registry.",
+    description="Of avro and protobuf: what is written before each value. plain: nothing. single-object, of avro: C3 "
+    "01 and the fingerprint of the schema. registry: a zero byte and its number in a Schema Registry, and of protobuf "
+    "the place of the message.",
 )
 _SCHEMA_ID: Any = Field(
     default=None,
@@ -66,9 +82,9 @@ class Parse(DocumentPart):
         default="none",
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
         "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
-        "debezium: change events, whose rows have fields. cloudevents: events, whole as JSON, or data with attributes "
-        "in headers. text: all of it is the field `text`. none: what is JSON has places that rules can name, and "
-        "nothing is rejected for what it is not.",
+        "protobuf: a message. debezium: change events, whose rows have fields. cloudevents: events, whole as JSON, or "
+        "data with attributes in headers. text: all of it is the field `text`. none: what is JSON has places that rules "
+        "can name, and nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",
@@ -80,14 +96,19 @@ class Parse(DocumentPart):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
     fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
         default=None,
-        description="Of json, json-schema and avro: the fields of each payload and their types, `{id: int64, price: "
-        "'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected. Of avro by default "
-        "those of avro_schema. Of cloudevents: the type of `data`, and extensions.",
+        description="Of json, json-schema, avro and protobuf: the fields of each payload and their types, `{id: int64, "
+        "price: 'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected. Of avro and "
+        "protobuf by default those of the schema. Of cloudevents: the type of `data`, and extensions. Of debezium: the "
+        "fields of the row.",
     )
     unknown: Literal["reject", "drop"] = Field(
-        default="reject", description="With fields: what happens to a record that has others, or to these others."
+        default="reject",
+        description="With fields: what happens to a record that has others, or to these others. Of protobuf also to "
+        "those that its schema does not have.",
     )
     avro_schema: AvroSchema = _AVRO_SCHEMA
+    message: str = _MESSAGE
+    descriptors: Descriptors = _DESCRIPTORS
     framing: Framing = _FRAMING
     schema_id: SchemaId = _SCHEMA_ID
     registry: Registry | None = Field(
@@ -110,10 +131,10 @@ class Encode(DocumentPart):
     format: WrittenFormat = Field(
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
-        "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. debezium: change "
-        "events. cloudevents: an event, of records with its attributes and `data` as fields. csv: one line of CSV. "
-        "text: of records with one field, its text alone. none: the payload as it was, or JSON where there are "
-        "transforms.",
+        "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. protobuf: the "
+        "same as a message. debezium: change events. cloudevents: an event, of records with its attributes and `data` "
+        "as fields. csv: one line of CSV. text: of records with one field, its text alone. none: the payload as it "
+        "was, or JSON where there are transforms.",
     )
     columns: list[str] = Field(
         default_factory=list, description="Of csv: the fields that are written, in this order; empty: all of them."
@@ -129,6 +150,8 @@ class Encode(DocumentPart):
     record: Annotated[str, AfterValidator(check_record_name)] = Field(
         default=avro_format.RECORD, description="Of avro without avro_schema: the name of the record in the schema."
     )
+    message: str = _MESSAGE
+    descriptors: Descriptors = _DESCRIPTORS
     framing: Framing = _FRAMING
     schema_id: SchemaId = _SCHEMA_ID
     registry: SubjectRegistry | None = Field(

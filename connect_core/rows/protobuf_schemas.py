@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
@@ -98,6 +98,39 @@ def message_at(files: bytes, indexes: tuple[int, ...]) -> Descriptor:
     return found
 
 
+def set_of(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """A FileDescriptorSet of these FileDescriptorProtos, which may have other names. Raises Misfit for what is none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+    from google.protobuf.message import DecodeError
+
+    made = FileDescriptorSet()
+    for name, content in files:
+        try:
+            file = FileDescriptorProto.FromString(content)
+        except DecodeError:
+            raise Misfit("the schema is no FileDescriptorProto") from None
+        file.name = name
+        made.file.append(file)
+    return made.SerializeToString(deterministic=True)  # type: ignore[no-any-return]
+
+
+def registered_file(descriptors: str, message: Descriptor) -> str:
+    """The FileDescriptorProto that the message is in, in base64, as a registry is asked for it: without names that the
+    registry makes itself. Raises Misfit for one that needs those of others."""
+    file = next(one for one in _files(_decoded(descriptors)) if one.name == message.file.name)
+    if others := [name for name in file.dependency if not _KNOWN.fullmatch(name)]:
+        raise Misfit(f"its file imports {others[0]}, which a registry has by itself: say schema_id")
+    file.ClearField("source_code_info")
+    waiting = [*file.message_type]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.nested_type
+        for field in (*one.field, *one.extension):
+            if field.json_name == _json_name(field.name):
+                field.ClearField("json_name")
+    return b64encode(file.SerializeToString(deterministic=True)).decode()
+
+
 def place_of(message: Descriptor) -> tuple[int, ...]:
     """What `message_at` finds it by."""
     if message.containing_type is not None:
@@ -185,6 +218,12 @@ class _Fields:
 def check_descriptors(text: str) -> None:
     """Raises Misfit for what is no FileDescriptorSet in base64."""
     _files(_decoded(text))
+
+
+def _json_name(name: str) -> str:
+    """What protoc makes of it."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def _decoded(text: str) -> bytes:

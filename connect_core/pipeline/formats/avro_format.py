@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from connect_core.pipeline.formats.payload_format import Lookup, PayloadFormat, Reader, Writer, of_values, to_values
-from connect_core.rows.avro_frames import MAX_ID, frame, key_of
+from connect_core.pipeline.formats.schema_framing import FRAMED, PLAIN, check_framing
+from connect_core.rows.avro_frames import frame, key_of
 from connect_core.rows.avro_parts import WritingPart, reading_part, rows_schema, writing_part
 from connect_core.rows.avro_schemas import fields_of, schema_node
 from connect_core.rows.types import Type, struct_of
@@ -13,18 +14,18 @@ from connect_core.sdk.values import Json
 
 RECORD = "Row"
 """The name of a record for which a document gives no schema."""
-PLAIN = "plain"
 
-_FRAMED = ("avro_schema", "framing", "schema_id", "registry")
+_FRAMED = ("avro_schema", *FRAMED)
 
 
 class AvroFormat(PayloadFormat):
     reading_options = ("fields", "unknown", *_FRAMED)
     writing_options = ("record", *_FRAMED)
     reads_rows = True
+    schema_kind = "AVRO"
 
     def check_reading(self, parse: Json) -> None:
-        _check_framing(parse)
+        check_framing(parse)
         schema, fields = parse["avro_schema"], parse["fields"]
         if schema is None and (parse["registry"] is None or fields is None):
             raise ValueError("format avro needs avro_schema; or fields, framing: registry and registry")
@@ -34,7 +35,7 @@ class AvroFormat(PayloadFormat):
             fields_of(schema_node(schema))
 
     def check_writing(self, encode: Json) -> None:
-        _check_framing(encode)
+        check_framing(encode)
         if encode["record"] != RECORD and encode["avro_schema"] is not None:
             raise ValueError("record goes with format avro, and without avro_schema, which says the name itself")
 
@@ -74,17 +75,6 @@ class AvroFormat(PayloadFormat):
 def _written_part(encode: Json, rows: Type) -> WritingPart:
     """Raises ValueError for rows that the schema does not take."""
     return writing_part(schema_node(AVRO.written_schema(encode, rows)), rows)
-
-
-def _check_framing(part: Json) -> None:
-    framing, number, registry = part["framing"], part["schema_id"], part["registry"]
-    for name, value in (("schema_id", number), ("registry", registry)):
-        if value is not None and framing != "registry":
-            raise ValueError(f"{name} goes with framing: registry")
-    if framing == "registry" and number is None and registry is None:
-        raise ValueError("framing: registry needs schema_id, the number of the schema there; or registry, to ask it")
-    if number is not None and not 0 < number <= MAX_ID:
-        raise ValueError(f"schema_id must be from 1 to {MAX_ID:,}")
 
 
 AVRO = AvroFormat()

@@ -10,6 +10,7 @@ from connect_core.pipeline.formats.debezium_format import DebeziumFormat
 from connect_core.pipeline.formats.events_format import CloudEvents
 from connect_core.pipeline.formats.json_format import EnvelopeFormat, JsonFormat
 from connect_core.pipeline.formats.payload_format import PayloadFormat
+from connect_core.pipeline.formats.protobuf_format import ProtobufFormat
 from connect_core.pipeline.formats.text_formats import Csv, Pattern, TextFields, WholeText
 from connect_core.sdk.values import Json
 
@@ -18,6 +19,7 @@ Format = Literal[
     "json",
     "json-schema",
     "avro",
+    "protobuf",
     "debezium",
     "cloudevents",
     "text",
@@ -29,7 +31,7 @@ Format = Literal[
     "combined",
 ]
 """What `parse.format` may be."""
-WrittenFormat = Literal["none", "json", "json-schema", "avro", "debezium", "cloudevents", "csv", "text"]
+WrittenFormat = Literal["none", "json", "json-schema", "avro", "protobuf", "debezium", "cloudevents", "csv", "text"]
 """What `encode.format` may be."""
 
 FORMATS: Mapping[str, PayloadFormat] = {
@@ -37,6 +39,7 @@ FORMATS: Mapping[str, PayloadFormat] = {
     "json": JsonFormat(),
     "json-schema": EnvelopeFormat(),
     "avro": AVRO,
+    "protobuf": ProtobufFormat(),
     "debezium": DebeziumFormat(),
     "cloudevents": CloudEvents(),
     "text": WholeText(),
@@ -64,7 +67,8 @@ def check_parse(parse: Json, defaults: Json) -> None:
     words = "; the fields of other formats are texts, which cast changes"
     reading = {name: FORMATS[name].reading_options for name in get_args(Format)}
     _check_options(parse, defaults, reading, {"fields": words})
-    if parse["unknown"] != defaults["unknown"] and parse["fields"] is None:
+    drops = parse["fields"] is not None or read_format(parse).drops_without_fields
+    if parse["unknown"] != defaults["unknown"] and not drops:
         raise ValueError("unknown goes with fields")
     read_format(parse).check_reading(parse)
 

@@ -43,6 +43,11 @@ class PayloadFormat:
     """The fields of `encode` that go with it."""
     reads_rows: ClassVar[bool] = False
     """Whether it makes rows of payloads even where a document declares no fields."""
+    drops_without_fields: ClassVar[bool] = False
+    """Whether payloads may have fields that even their own schema does not have, so that `unknown` says something where
+    a document declares no fields."""
+    schema_kind: ClassVar[str] = ""
+    """What a Schema Registry calls schemas of the format, where it knows such."""
     reads_changes: ClassVar[bool] = False
     """Whether payloads say what happened to a row, and how it was before."""
     writes_changes: ClassVar[bool] = False
