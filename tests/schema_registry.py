@@ -1,8 +1,10 @@
 """A Schema Registry for tests, written from the REST API that Confluent documents: strict, in memory, on a free port of
 the loopback interface. No package has the real one.
 
-It takes what the documentation has and answers all else with 404 or 405. Schemas are compared as JSON without white
-space, and compatible when no field is new without a default: a part of the rule BACKWARD that tests can see.
+It takes what the documentation has and answers all else with 404 or 405. Schemas of Avro are compared as JSON without
+white space, and compatible when no field is new without a default: a part of the rule BACKWARD that tests can see.
+Those of Protobuf are taken as FileDescriptorProto in base64, compared as they are, and compatible when no message is
+gone; the text of a .proto file, which the real one makes of them, nobody here reads.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -49,17 +53,21 @@ class Registry:
         return number
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
-            return self._schema(int(found[1])) if method == "GET" else (405, None)
-        if found := re.fullmatch(r"/subjects/([^/]+)/versions/latest", path):
-            return self._latest(found[1]) if method == "GET" else (405, None)
-        if method != "POST" or not isinstance(body, dict) or body.get("schemaType", "AVRO") != "AVRO":
+        if found := re.fullmatch(r"/schemas/ids/(\d+)(\?format=serialized)?", path):
+            return self._schema(int(found[1]), serialized=bool(found[2])) if method == "GET" else (405, None)
+        if found := re.fullmatch(r"/subjects/([^/]+)/versions/(latest|\d+)", path):
+            return self._version(*found.groups()) if method == "GET" else (405, None)
+        kind = body.get("schemaType", "AVRO") if isinstance(body, dict) else ""
+        if method != "POST" or kind not in ("AVRO", "PROTOBUF"):
             return 404, None
-        text = json.dumps(json.loads(body["schema"]), separators=(",", ":"))
+        text = body["schema"] if kind == "PROTOBUF" else json.dumps(json.loads(body["schema"]), separators=(",", ":"))
         if found := re.fullmatch(r"/subjects/([^/]+)/versions", path):
             if not self._compatible(found[1], text):
                 return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
-            return 200, {"id": self.add(found[1], text)}
+            number = self.add(found[1], text)
+            if kind == "PROTOBUF":
+                self.more[number] = {"schemaType": kind}
+            return 200, {"id": number}
         if found := re.fullmatch(r"/subjects/([^/]+)", path):
             return self._under(found[1], text)
         if found := re.fullmatch(r"/compatibility/subjects/([^/]+)/versions/latest", path):
@@ -68,17 +76,25 @@ class Registry:
             return 200, {"is_compatible": self._compatible(found[1], text)}
         return 404, None
 
-    def _schema(self, number: int) -> tuple[int, Any]:
+    def _schema(self, number: int, *, serialized: bool) -> tuple[int, Any]:
         if number not in self.schemas:
             return 404, {"error_code": 40403, "message": "Schema not found"}
-        return 200, {"schema": self.schemas[number], **self.more.get(number, {})}
+        more = self.more.get(number, {})
+        is_protobuf = more.get("schemaType") == "PROTOBUF"
+        if serialized and not is_protobuf:
+            return 422, {"error_code": 422, "message": "Unsupported format"}
+        text = "syntax = ..." if is_protobuf and not serialized else self.schemas[number]
+        return 200, {"schema": text, **more}
 
-    def _latest(self, subject: str) -> tuple[int, Any]:
+    def _version(self, subject: str, version: str) -> tuple[int, Any]:
         if subject not in self.subjects:
             return _NO_SUBJECT
         numbers = self.subjects[subject]
-        text = self.schemas[numbers[-1]]
-        return 200, {"subject": subject, "id": numbers[-1], "version": len(numbers), "schema": text}
+        place = len(numbers) if version == "latest" else int(version)
+        if not 1 <= place <= len(numbers):
+            return 404, {"error_code": 40402, "message": "Version not found"}
+        number = numbers[place - 1]
+        return 200, {"subject": subject, "id": number, "version": place, "schema": self.schemas[number]}
 
     def _under(self, subject: str, text: str) -> tuple[int, Any]:
         if subject not in self.subjects:
@@ -91,6 +107,12 @@ class Registry:
     def _compatible(self, subject: str, text: str) -> bool:
         if not self.subjects.get(subject):
             return True
+        if not text.startswith("{"):
+            known, made = (
+                {one.name for one in FileDescriptorProto.FromString(base64.b64decode(some)).message_type}
+                for some in (self.schemas[self.subjects[subject][-1]], text)
+            )
+            return known <= made
         newest = {one["name"] for one in json.loads(self.schemas[self.subjects[subject][-1]])["fields"]}
         return all(one["name"] in newest or "default" in one for one in json.loads(text)["fields"])
 

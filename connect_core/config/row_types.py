@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.endpoints import End
@@ -64,14 +65,22 @@ def last_rows(document: ConnectorDocument) -> Type | None:
     return rows
 
 
-def registered_schema(document: ConnectorDocument) -> tuple[str, object] | None:
-    """Of a document whose schema has no number yet and whose registry will give it one: under which subject, and the
-    schema. The document is sound."""
+class WantedNumber(NamedTuple):
+    """Of a schema: under which subject, and what a registry calls its kind."""
+
+    subject: str
+    schema: object
+    kind: str
+
+
+def registered_schema(document: ConnectorDocument) -> WantedNumber | None:
+    """Of a document whose schema has no number yet and whose registry will give it one. The document is sound."""
     rows = last_rows(document)
     if document.encode.registry is None or document.encode.schema_id is not None or rows is None:
         return None
     encode = document.encode.model_dump()
-    return _subject(document, rows), written_format(encode).written_schema(encode, rows)
+    form = written_format(encode)
+    return WantedNumber(_subject(document, rows), form.written_schema(encode, rows), form.schema_kind)
 
 
 def _subject(document: ConnectorDocument, rows: Type) -> str:

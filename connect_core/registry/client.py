@@ -29,12 +29,20 @@ _UNKNOWN = (40401, 40402, 40403)
 """Error codes: no such subject, version, schema."""
 
 
+class SchemaReference(NamedTuple):
+    """A schema that another one needs, and what that calls it."""
+
+    name: str
+    subject: str
+    version: int
+
+
 class Registered(NamedTuple):
-    """A schema as the registry has it. `kind` is AVRO, JSON or PROTOBUF; `refers`: whether it needs those of others."""
+    """A schema as the registry has it. `kind` is AVRO, JSON or PROTOBUF."""
 
     text: str
     kind: str
-    refers: bool
+    references: tuple[SchemaReference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,22 +56,33 @@ class SchemaRegistry:
     context: ssl.SSLContext | None = None
     transport: httpx.BaseTransport | None = None
 
-    def schema(self, number: int) -> Registered | None:
-        """None where the registry has none of that number."""
-        answer = self._asked("GET", f"/schemas/ids/{number}")
+    def schema(self, number: int, *, serialized: bool = False) -> Registered | None:
+        """None where the registry has none of that number. `serialized`, of PROTOBUF: its FileDescriptorProto in
+        base64, instead of the text of a .proto file."""
+        answer = self._asked("GET", f"/schemas/ids/{number}{'?format=serialized' if serialized else ''}")
         if answer is None:
             return None
-        text = self._said(answer, "schema", str)
-        return Registered(text, str(answer.get("schemaType", "AVRO")), bool(answer.get("references")))
+        references = answer.get("references")
+        return Registered(
+            self._said(answer, "schema", str),
+            str(answer.get("schemaType", "AVRO")),
+            tuple(map(self._reference, references)) if isinstance(references, list) else (),
+        )
 
-    def number_of(self, subject: str, schema: object) -> int | None:
-        """Of a schema that is registered under the subject; None where it is not."""
-        answer = self._asked("POST", f"/subjects/{_quoted(subject)}", schema)
+    def version(self, subject: str, version: int) -> int | None:
+        """The number of a version of a subject; None where there is none."""
+        answer = self._asked("GET", f"/subjects/{_quoted(subject)}/versions/{version}")
         return None if answer is None else self._said(answer, "id", int)
 
-    def register(self, subject: str, schema: object) -> int:
+    def number_of(self, subject: str, schema: object, kind: str = "AVRO") -> int | None:
+        """Of a schema that is registered under the subject; None where it is not. One of AVRO is its JSON, one of
+        PROTOBUF its FileDescriptorProto in base64."""
+        answer = self._asked("POST", f"/subjects/{_quoted(subject)}", _body(schema, kind))
+        return None if answer is None else self._said(answer, "id", int)
+
+    def register(self, subject: str, schema: object, kind: str = "AVRO") -> int:
         """Its number: a new one, or that which it has already."""
-        answer = self._asked("POST", f"/subjects/{_quoted(subject)}/versions", schema)
+        answer = self._asked("POST", f"/subjects/{_quoted(subject)}/versions", _body(schema, kind))
         if answer is None:
             raise self._odd(404)
         number: int = self._said(answer, "id", int)
@@ -74,14 +93,14 @@ class SchemaRegistry:
         answer = self._asked("GET", f"/subjects/{_quoted(subject)}/versions/latest")
         return None if answer is None else self._said(answer, "id", int)
 
-    def is_compatible(self, subject: str, schema: object) -> bool:
+    def is_compatible(self, subject: str, schema: object, kind: str = "AVRO") -> bool:
         """With the newest of the subject, by the rule that the registry has for it; any is where there is none."""
-        answer = self._asked("POST", f"/compatibility/subjects/{_quoted(subject)}/versions/latest", schema)
+        path = f"/compatibility/subjects/{_quoted(subject)}/versions/latest"
+        answer = self._asked("POST", path, _body(schema, kind))
         return answer is None or self._said(answer, "is_compatible", bool)
 
-    def _asked(self, method: str, path: str, schema: object = None) -> dict[str, Any] | None:
+    def _asked(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
         """The answer, None where there is no such thing."""
-        body = None if schema is None else {"schema": json.dumps(schema), "schemaType": "AVRO"}
         status, content = self._sent(method, path, body)
         try:
             answer = json.loads(content)
@@ -137,6 +156,11 @@ class SchemaRegistry:
             raise self._odd(200)
         return value
 
+    def _reference(self, said: object) -> SchemaReference:
+        if not isinstance(said, dict):
+            raise self._odd(200)
+        return SchemaReference(*(self._said(said, *one) for one in (("name", str), ("subject", str), ("version", int))))
+
     def _odd(self, status: int) -> WireFormatError:
         step = "Check that url is that of a Schema Registry"
         return WireFormatError(f"Not an answer of a schema registry ({status})", where=self.where, next_step=step)
@@ -155,6 +179,10 @@ class SchemaRegistry:
         if status == 429 or status >= 500:
             return Unreachable(f"The schema registry failed ({status})", where=where, next_step="Read its log")
         return self._odd(status)
+
+
+def _body(schema: object, kind: str) -> dict[str, object]:
+    return {"schema": json.dumps(schema) if kind == "AVRO" else schema, "schemaType": kind}
 
 
 def _quoted(subject: str) -> str:

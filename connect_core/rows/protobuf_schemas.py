@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from connect_core.rows.envelope_schemas import Misfit
 from connect_core.rows.json_faults import inner
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+Message: TypeAlias = "Descriptor"
+"""Of which rows are read or written."""
 FIELDS = 10_000
 """Of a message at most, with those of the messages in it."""
 KINDS = (

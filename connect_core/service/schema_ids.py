@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from connect_core.config import Checked, ConnectorDocument
 from connect_core.config.references import reveal
-from connect_core.config.row_types import registered_schema
+from connect_core.config.row_types import WantedNumber, registered_schema
 from connect_core.errors import ConfigError
 from connect_core.registry.client import SchemaRegistry
 from connect_core.registry.opening import opened
@@ -28,16 +28,16 @@ def _with_schema_id(item: Checked, *, register: bool) -> Checked:
     said, wanted = item.document.encode.registry, registered_schema(item.document)
     if said is None or wanted is None:
         return item
-    subject, schema = wanted
+    subject = wanted.subject
     registry = opened(reveal(said.model_dump(exclude_defaults=True)))
-    number = registry.number_of(subject, schema)
+    number = registry.number_of(*wanted)
     if number is None and not said.auto_register:
         raise _unregistered(registry, subject, item.where)
     if number is None and not register:
-        _check_compatible(registry, subject, schema)
+        _check_compatible(registry, wanted)
         words = f"encode.registry: apply registers the schema under {subject}"
         return replace(item, notices=(*item.notices, words))
-    number = registry.register(subject, schema) if number is None else number
+    number = registry.register(*wanted) if number is None else number
     data = item.data | {"encode": item.data["encode"] | {"schema_id": number}}
     return replace(item, data=data, document=ConnectorDocument.model_validate(data))
 
@@ -49,8 +49,8 @@ def _unregistered(registry: SchemaRegistry, subject: str, where: str) -> ConfigE
     return ConfigError(f"The schema is not registered under {subject}: {there}", where=where, next_step=step)
 
 
-def _check_compatible(registry: SchemaRegistry, subject: str, schema: object) -> None:
-    if not registry.is_compatible(subject, schema):
+def _check_compatible(registry: SchemaRegistry, wanted: WantedNumber) -> None:
+    if not registry.is_compatible(*wanted):
         step = "Change the schema, or the subject's compatibility, or write to another subject"
-        words = f"The schema is not compatible with the newest of {subject}"
+        words = f"The schema is not compatible with the newest of {wanted.subject}"
         raise ConfigError(words, where=registry.where, next_step=step)

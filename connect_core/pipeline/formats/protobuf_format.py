@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connect_core.pipeline.formats.payload_format import Lookup, PayloadFormat, Reader, Writer, of_values, to_values
 from connect_core.pipeline.formats.schema_framing import FRAMED, PLAIN, check_framing
 from connect_core.rows.protobuf_frames import Key, frame
 from connect_core.rows.protobuf_parts import reading_fields, writing_fields
-from connect_core.rows.protobuf_schemas import fields_of, message_of, place_of, registered_file
+from connect_core.rows.protobuf_schemas import Message, fields_of, message_of, place_of, registered_file
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json
-
-if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor
 
 _OPTIONS = ("message", "descriptors", *FRAMED)
 
@@ -58,7 +53,7 @@ class ProtobufFormat(PayloadFormat):
         from connect_core.rows.protobuf_reading import ProtobufReader
 
         framing, number = parse.get("framing", PLAIN), parse.get("schema_id")
-        known: dict[Key, Descriptor] = {}
+        known: dict[Key, Message] = {}
         if parse.get("descriptors") and (framing == PLAIN or number is not None):
             message = _message(parse)
             known[None if number is None else (number, place_of(message))] = message
@@ -86,7 +81,7 @@ class ProtobufFormat(PayloadFormat):
         return str(_message(encode).full_name)
 
 
-def _message(part: Json) -> Descriptor:
+def _message(part: Json) -> Message:
     if not part.get("message"):
         raise ValueError("descriptors need message, the full name of the one that payloads are")
     return message_of(part["descriptors"], part["message"])

@@ -10,12 +10,15 @@ import httpx
 import pytest
 
 from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError, WireFormatError
-from connect_core.registry.client import MAX_ANSWER, Registered, SchemaRegistry
+from connect_core.registry.client import MAX_ANSWER, Registered, SchemaReference, SchemaRegistry
+from connect_core.rows.protobuf_schemas import message_of, registered_file
+from tests.protobuf import descriptors
 from tests.schema_registry import Registry, served
 
 ID: dict[str, Any] = {"type": "record", "name": "Id", "fields": [{"name": "id", "type": "long"}]}
 WIDER = {**ID, "fields": [*ID["fields"], {"name": "at", "type": "long"}]}
 SUBJECT = "orders/eu value"
+DESCRIPTORS = descriptors('syntax = "proto3"; package t; message M { int32 x = 1; }')
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def test_a_schema_is_registered_found_and_read(registry: Registry) -> None:
     assert client.register(SUBJECT, ID) == client.number_of(SUBJECT, ID) == client.latest(SUBJECT) == number
     found = client.schema(number)
     assert found is not None
-    assert (json.loads(found.text), found.kind, found.refers) == (ID, "AVRO", False)
+    assert (json.loads(found.text), found.kind, found.references) == (ID, "AVRO", ())
     assert client.schema(number + 1) is None
     assert client.number_of(SUBJECT, WIDER) is None
     assert registry.asked[0] == "POST /subjects/orders%2Feu%20value"
@@ -42,7 +45,24 @@ def test_a_schema_is_registered_found_and_read(registry: Registry) -> None:
 def test_a_schema_of_another_kind_says_so(registry: Registry) -> None:
     registry.add("s", "{}")
     registry.more[1] = {"schemaType": "JSON", "references": [{"name": "x", "subject": "y", "version": 1}]}
-    assert SchemaRegistry(registry.url).schema(1) == Registered("{}", "JSON", True)
+    assert SchemaRegistry(registry.url).schema(1) == Registered("{}", "JSON", (SchemaReference("x", "y", 1),))
+
+
+def test_a_file_of_protobuf_is_registered_and_comes_as_it_was(registry: Registry) -> None:
+    client = SchemaRegistry(registry.url)
+    text = registered_file(DESCRIPTORS, message_of(DESCRIPTORS, "t.M"))
+    number = client.register("m-value", text, "PROTOBUF")
+    assert client.number_of("m-value", text, "PROTOBUF") == client.version("m-value", 1) == number
+    assert client.version("m-value", 2) is client.version("n", 1) is None
+    assert client.schema(number, serialized=True) == Registered(text, "PROTOBUF")
+    found = client.schema(number)
+    assert found is not None
+    assert (found.kind, found.text[:6]) == ("PROTOBUF", "syntax")
+    other = descriptors('syntax = "proto3"; package t; message N { int32 x = 1; }')
+    changed = registered_file(other, message_of(other, "t.N"))
+    assert not client.is_compatible("m-value", changed, "PROTOBUF")
+    with pytest.raises(ConfigError, match="not compatible"):
+        client.register("m-value", changed, "PROTOBUF")
 
 
 def test_one_that_is_not_compatible_is_a_fault_of_the_document(registry: Registry) -> None:
@@ -81,6 +101,8 @@ def test_one_that_is_away_slow_or_failing_is_not_reachable_and_asked_once(regist
         (lambda _: httpx.Response(200, json=[1]), WireFormatError),
         (lambda _: httpx.Response(200, json={"schema": 7}), WireFormatError),
         (lambda _: httpx.Response(200, text="[" * 100_000), WireFormatError),
+        (lambda _: httpx.Response(200, json={"schema": "", "references": [7]}), WireFormatError),
+        (lambda _: httpx.Response(200, json={"schema": "", "references": [{"name": "x"}]}), WireFormatError),
         (lambda _: httpx.Response(404, text="no such page"), WireFormatError),
         (lambda _: httpx.Response(302, headers={"location": "http://elsewhere/"}), WireFormatError),
         (lambda _: httpx.Response(200, content=b" " * (MAX_ANSWER + 1)), WireFormatError),
