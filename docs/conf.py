@@ -53,6 +53,7 @@ NAVIGATION = {
             "docs/transforms",
             "docs/sql",
             "docs/avro",
+            "docs/protobuf",
             "docs/debezium",
             "docs/cloudevents",
             "docs/glossary",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
 from functools import cache
 from importlib.resources import files
@@ -27,3 +28,12 @@ def descriptor_set(text: str, **imported: str) -> bytes:
 def descriptors(text: str, **imported: str) -> str:
     """As a document has it."""
     return b64encode(descriptor_set(text, **imported)).decode()
+
+
+def protoc_in(folder: Path) -> Path:
+    """A folder with the command, for PATH."""
+    folder.mkdir()
+    command = folder / "protoc"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m grpc_tools.protoc "$@"\n')
+    command.chmod(0o755)
+    return folder

@@ -34,6 +34,8 @@ _JSON = (
 _VALUE_CONVERTER = "value.converter"
 _TRANSFORMS = "transforms"
 _AVRO = ("org.apache.rocketmq.schema.avro.AvroConverter", "io.confluent.connect.avro.AvroConverter")
+_SCHEMAS = {**dict.fromkeys(_AVRO, "Avro"), "io.confluent.connect.protobuf.ProtobufConverter": "Protobuf"}
+"""Converters whose values have a schema in a registry, and what they write."""
 _NATIVE = "a native document (waybill init SOURCE SINK)"
 
 
@@ -250,8 +252,8 @@ def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
     elif str(value).strip() in _JSON:
         if key != _VALUE_CONVERTER or not into.given.get(_TRANSFORMS):
             _json_converter(into, key)
-    elif str(value).strip() in _AVRO:
-        _avro_converter(into, key, str(value).strip())
+    elif str(value).strip() in _SCHEMAS:
+        _schema_converter(into, key, str(value).strip())
     else:
         into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
 
@@ -269,29 +271,31 @@ def _json_converter(into: TranslatedDocument, key: str) -> None:
     into.notice(f"{key}: records pass as the bytes they are, {what}; {_NATIVE} {reads}")
 
 
-def _avro_converter(into: TranslatedDocument, key: str, given: str) -> None:
+def _schema_converter(into: TranslatedDocument, key: str, given: str) -> None:
     """As a JSON converter. RocketMQ's registry is another one, and writes something else before a value."""
-    registry = "framing: registry, registry: {url: …}"
+    word = _SCHEMAS[given]
+    form = f"format: {word.lower()}, framing: registry, registry: {{url: …}}"
     if key == _VALUE_CONVERTER and into.given.get(_TRANSFORMS):
-        into.refuse(key, f"transforms of Avro need its schema; {_NATIVE} says it: parse: {{format: avro, {registry}}}")
+        into.refuse(key, f"transforms of {word} need its schema; {_NATIVE} says it: parse: {{{form}}}")
         return
     if into.role == "source":
-        says = f"says their fields in parse, and encode: {{format: avro, {registry}}}"
-        into.refuse(key, f"lines do not become Avro here; {_NATIVE} {says}")
+        into.refuse(
+            key, f"lines do not become {word} here; {_NATIVE} says their fields in parse, and encode: {{{form}}}"
+        )
         return
     if given == _AVRO[0]:
         into.notice(
             f"{key}: records pass as the bytes they are; nothing here reads what RocketMQ's registry begins with"
         )
         return
-    reads = f"reads their fields by parse: {{format: avro, {registry}, fields: {{id: int64}}}}"
-    into.notice(f"{key}: records pass as the bytes they are, Avro with the number of a schema; {_NATIVE} {reads}")
+    reads = f"reads their fields by parse: {{{form}, fields: {{id: int64}}}}"
+    into.notice(f"{key}: records pass as the bytes they are, {word} with the number of a schema; {_NATIVE} {reads}")
 
 
-def _of_avro(into: TranslatedDocument, key: str, value: Any) -> None:
-    """The notice of an Avro converter speaks of it."""
+def _of_schemas(into: TranslatedDocument, key: str, value: Any) -> None:
+    """The notice of such a converter speaks of it."""
     converter = ".".join(key.split(".")[:2])
-    if str(into.given.get(converter, "")).strip() not in _AVRO:
+    if str(into.given.get(converter, "")).strip() not in _SCHEMAS:
         into.ignore(key, "no available converter has this option")
 
 
@@ -316,7 +320,7 @@ def _by_prefix(key: str) -> Handler | None:
     if re.fullmatch(
         r"(key|value)\.converter\.(schema\.registry\.url|auto\.register\.schemas|use\.latest\.version)", key
     ):
-        return _of_avro
+        return _of_schemas
     if key.startswith(("key.converter.", "value.converter.")):
         return _ignored("no available converter has this option")
     if key in (_TRANSFORMS, "predicates", FIELDS_KEY) or key.startswith(("transforms.", "predicates.")):

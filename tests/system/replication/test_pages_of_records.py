@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.protobuf import protoc_in
 from tests.site import Site
 
 pytestmark = pytest.mark.server
@@ -22,7 +23,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
     ("page", "blocks"),
     [
         *(("rules.md", 6), ("transforms.md", 8), ("sql.md", 1)),
-        *(("avro.md", 1), ("debezium.md", 1), ("cloudevents.md", 1)),
+        *(("avro.md", 1), ("protobuf.md", 1), ("debezium.md", 1), ("cloudevents.md", 1)),
     ],
 )
 def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
@@ -30,7 +31,8 @@ def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
     found = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
     assert len(found) == text.count("```sh\n") == blocks
     environment = site.environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    tools = protoc_in(site.folder / "tools")
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), str(tools), environment["PATH"]])
     for commands, expected in found:
         script = ["bash", "-euo", "pipefail", "-c", commands]
         done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)

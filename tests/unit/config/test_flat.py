@@ -141,9 +141,13 @@ def test_lines_are_not_made_json_by_a_flat_document(converter: str, faults: Call
             "parse: {format: avro, framing: registry, registry: {url: …}, fields",
         ),
         ("org.apache.rocketmq.schema.avro.AvroConverter", "nothing here reads what RocketMQ's registry begins with"),
+        (
+            "io.confluent.connect.protobuf.ProtobufConverter",
+            "parse: {format: protobuf, framing: registry, registry: {url: …}, fields",
+        ),
     ],
 )
-def test_avro_in_a_topic_passes_as_it_is_and_is_told(
+def test_values_with_a_schema_pass_as_they_are_and_are_told(
     converter: str, words: str, read: Read, faults: Callable[..., list[str]]
 ) -> None:
     more = {
@@ -155,7 +159,8 @@ def test_avro_in_a_topic_passes_as_it_is_and_is_told(
     [notice] = [one for one in checked.notices if one.startswith("value.converter")]
     assert words in notice
     told = faults(json.dumps({**SOURCE, "value.converter": converter}), suffix=".json")
-    assert any("value.converter: line 1: lines do not become Avro here" in one for one in told), told
+    word = "Protobuf" if "protobuf" in converter else "Avro"
+    assert any(f"value.converter: line 1: lines do not become {word} here" in one for one in told), told
 
 
 def test_avro_is_not_changed_as_if_it_were_text(faults: Callable[..., list[str]]) -> None:
