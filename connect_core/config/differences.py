@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -9,6 +10,8 @@ from connect_core.config.references import MASK, is_secret_name, masked
 from connect_core.sdk.values import Json
 
 _ABSENT = object()
+_BINARY = ("parse.descriptors", "encode.descriptors")
+"""What nobody reads: shown by its length and a checksum."""
 
 
 def difference(old: Json | None, new: Json) -> list[str]:
@@ -19,17 +22,17 @@ def difference(old: Json | None, new: Json) -> list[str]:
     for path in sorted(before.keys() | after.keys()):
         was, now = before.get(path, _ABSENT), after.get(path, _ABSENT)
         if was is _ABSENT:
-            lines.append(f"+ {path}: {_text(shown_after[path])}")
+            lines.append(f"+ {path}: {_text(path, shown_after[path])}")
         elif now is _ABSENT:
-            lines.append(f"- {path}: {_text(shown_before[path])}")
+            lines.append(f"- {path}: {_text(path, shown_before[path])}")
         elif was != now:
-            lines.append(f"~ {path}: {_text(shown_before[path])} -> {_changed(path, shown_after[path])}")
+            lines.append(f"~ {path}: {_text(path, shown_before[path])} -> {_changed(path, shown_after[path])}")
     return lines
 
 
 def _changed(path: str, shown: Any) -> str:
     hidden = shown == MASK and is_secret_name(path.rpartition(".")[2])
-    return f"{MASK} (changed)" if hidden else _text(shown)
+    return f"{MASK} (changed)" if hidden else _text(path, shown)
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
@@ -48,5 +51,7 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     return [(path, value)] if path else []
 
 
-def _text(value: Any) -> str:
+def _text(path: str, value: Any) -> str:
+    if path in _BINARY and isinstance(value, str):
+        return f"{len(value):,} characters {hashlib.blake2b(value.encode(), digest_size=4).hexdigest()}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

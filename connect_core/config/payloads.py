@@ -83,8 +83,8 @@ class Parse(DocumentPart):
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
         "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
         "protobuf: a message. debezium: change events, whose rows have fields. cloudevents: events, whole as JSON, or "
-        "data with attributes in headers. text: all of it is the field `text`. none: what is JSON has places that rules "
-        "can name, and nothing is rejected for what it is not.",
+        "data with attributes in headers. text: all of it is the field `text`. none: what is JSON has places that "
+        "rules can name, and nothing is rejected for what it is not.",
     )
     pattern: str = Field(
         default="",

@@ -38,3 +38,9 @@ def test_examples_are_told_one_by_one() -> None:
     assert difference({"examples": twins}, {"examples": [*twins[:1], {"name": "b", "v": 3}]}) == [
         "~ examples[1].v: 2 -> 3"
     ]
+
+
+def test_what_nobody_reads_is_shown_by_its_checksum() -> None:
+    before, after = ({"parse": {"format": "protobuf", "descriptors": one * 1000}} for one in ("CpYB", "CpYC"))
+    [line] = difference(before, after)
+    assert line == "~ parse.descriptors: 4,000 characters 5ba3baf5 -> 4,000 characters 91d2a359"

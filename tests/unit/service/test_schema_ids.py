@@ -13,6 +13,7 @@ from connect_core.config import Checked, check, create_home, load_settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.service.schema_ids import with_schema_ids
+from tests.protobuf import descriptors
 from tests.schema_registry import Registry, served
 
 
@@ -72,3 +73,15 @@ def test_one_that_is_not_compatible_changes_nothing(home: Path, registry: Regist
     registry.failing = 500
     with pytest.raises(Unreachable):
         with_schema_ids([changed], register=True)
+
+
+def test_a_file_of_protobuf_gets_its_number_as_a_schema_of_avro_does(home: Path, registry: Registry) -> None:
+    text = descriptors('syntax = "proto3"; package t; message M { int64 id = 1; }')
+    said = _checked(home, registry, {"id": "int64"}, auto_register=True)
+    encode = {**said.data["encode"], "format": "protobuf", "message": "t.M", "descriptors": text}
+    checked = check(Written({**said.data, "encode": encode}, "orders.yaml"), home, load_settings(home))
+    [dry] = with_schema_ids([checked], register=False)
+    assert (registry.schemas, dry.document.encode.schema_id) == ({}, None)
+    [applied] = with_schema_ids([checked], register=True)
+    assert (applied.document.encode.schema_id, registry.more[1]) == (1, {"schemaType": "PROTOBUF"})
+    assert with_schema_ids([checked], register=False)[0].document.encode.schema_id == 1
