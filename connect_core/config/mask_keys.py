@@ -9,29 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from connect_core.config.references import REFERENCE, fault_in, reveal
+from connect_core.config.secret_keys import key_of, reference_faults
 from connect_core.config.written import Place
 from connect_core.errors import ConfigError
-from connect_core.pipeline.transforms.mask_steps import key_id_of
+from connect_core.pipeline.key_ids import key_id_of
 from connect_core.sdk.values import Json
-
-MIN_KEY = 16
-"""Characters: values are guessed, and a short key with them."""
-_MAKE_ONE = "openssl rand -hex 32"
 
 
 def key_faults(transforms: list[Json]) -> Iterator[tuple[Place, str]]:
     """Of steps that are sound by themselves. A key that cannot be read here is judged where workers run."""
     for place, way in _tokens(transforms):
-        reference = way["token"]
-        if not REFERENCE.fullmatch(reference):
-            yield place, "the key is a secret in plain text; write a reference: ${env:NAME} or ${file:PATH#KEY}"
-        elif wrong := fault_in(reference):
-            yield place, wrong
-        elif reference.startswith("${stack:"):
-            yield place, f"{reference} is no key; write ${{env:NAME}} or ${{file:PATH#KEY}}"
-        else:
-            yield from ((place, words) for words in _judged(way))
+        yield from ((place, words) for words in reference_faults(way["token"], way.get("key_id")))
 
 
 def with_keys(pipeline: Json) -> Json:
@@ -51,7 +39,7 @@ def _with_keys(step: Json) -> Json:
 
 def _with_key(way: Json) -> Json:
     reference = way["token"]
-    key = _key(reference)
+    key = key_of(reference)
     if (found := key_id_of(key)) == way.get("key_id"):
         return way | {"token": key}
     raise ConfigError(
@@ -60,27 +48,6 @@ def _with_key(way: Json) -> Json:
         next_step="Put the key that is meant there again, or give the other key a name and an id of its own in the "
         "document: what is open is finished with the key that it was begun with",
     )
-
-
-def _judged(way: Json) -> Iterator[str]:
-    try:
-        key = _key(way["token"])
-    except ConfigError as error:
-        if "key_id" not in way:
-            yield f"needs the key_id of {way['token']}, and it cannot be read here: {error.what}"
-        return
-    found = key_id_of(key)
-    if len(key) < MIN_KEY:
-        yield f"{way['token']} has less than {MIN_KEY} characters, which are found by trying; make one: {_MAKE_ONE}"
-    elif "key_id" not in way:
-        yield f"needs the id of its key, so that another key is another document; write key_id: {found}"
-    elif found != way["key_id"]:
-        yield f"{way['token']} is a key with the id {found}, and not {way['key_id']}"
-
-
-def _key(reference: str) -> str:
-    key: str = reveal({"token": reference})["token"]
-    return key
 
 
 def _tokens(transforms: list[Json]) -> Iterator[tuple[Place, Json]]:

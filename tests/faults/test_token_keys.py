@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.pipeline.transforms.mask_steps import key_id_of
+from connect_core.pipeline.key_ids import key_id_of
 from tests.faults.copying import NAME, Copying
 from tests.faults.kit.journeys import lines_of
 from tests.faults.rows import FaultRow

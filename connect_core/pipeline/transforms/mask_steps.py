@@ -5,23 +5,17 @@ mask: {card: hash, note: redact, salary: {with: 0}, mail: {token: "${file:keys#m
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from connect_core.pipeline.key_ids import KEY_ID_EXAMPLE, KEY_ID_FORM, is_key_id
 from connect_core.pipeline.transforms.casts import fault_of
 from connect_core.pipeline.transforms.paths import Path, found, written
 from connect_core.pipeline.transforms.row_step import TEXT, Constant, RowStep, mapping, with_field
 from connect_core.rows.types import Type
 
-_ID_OF = b"waybill key id"
-_FIRST, _ID_DIGITS = "k", 15
-"""It begins with a letter: YAML would take some digits with an e for a number."""
-_KEY_ID = re.compile(f"{_FIRST}[0-9a-f]{{{_ID_DIGITS}}}")
-TOKEN_EXAMPLE = '{token: "${file:PATH#NAME}", key_id: k3f9a0c51d2e4b78}'
+TOKEN_EXAMPLE = f'{{token: "${{file:PATH#NAME}}", key_id: {KEY_ID_EXAMPLE}}}'
 
 
 @dataclass(frozen=True)
@@ -42,11 +36,6 @@ class Token:
 
 Way: TypeAlias = str | Instead | Token
 """`redact`, `hash`, something instead, or a token."""
-
-
-def key_id_of(key: str) -> str:
-    """What may be shown of a key: it tells whether two are the same, and nothing else."""
-    return _FIRST + hmac.new(key.encode(), _ID_OF, hashlib.sha256).hexdigest()[:_ID_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -100,8 +89,8 @@ def _token(path: Path, way: Mapping[str, object]) -> Token:
     key, key_id = way["token"], str(way.get("key_id", ""))
     if set(way) - {"token", "key_id"} or not isinstance(key, str) or not key:
         raise ValueError(f"{written(path)}: a token has a key and its id: {TOKEN_EXAMPLE}")
-    if key_id and not _KEY_ID.fullmatch(key_id):
-        raise ValueError(f"{written(path)}: a key_id is {_FIRST} and {_ID_DIGITS} digits of 0-9 and a-f")
+    if key_id and not is_key_id(key_id):
+        raise ValueError(f"{written(path)}: {KEY_ID_FORM}")
     return Token(key, key_id)
 
 

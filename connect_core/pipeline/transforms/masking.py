@@ -11,9 +11,10 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connect_core.pipeline.key_ids import key_id_of
 from connect_core.pipeline.transforms.casting import cast
 from connect_core.pipeline.transforms.columns import Column
-from connect_core.pipeline.transforms.mask_steps import Instead, MaskFields, Token, Way, key_id_of
+from connect_core.pipeline.transforms.mask_steps import Instead, MaskFields, Token, Way
 from connect_core.pipeline.transforms.texts import json_texts, kind_of
 from connect_core.pipeline.transforms.working import Work
 from connect_core.rows.types import WITH_UNIT, Type

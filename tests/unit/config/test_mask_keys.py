@@ -15,8 +15,8 @@ from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.masking import mask_secrets
 from connect_core.pipeline.digest import pipeline_digest
+from connect_core.pipeline.key_ids import key_id_of
 from connect_core.pipeline.shaping import Pipeline
-from connect_core.pipeline.transforms.mask_steps import key_id_of
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.sdk.testing.driving import records
 from connect_core.sdk.values import Json
