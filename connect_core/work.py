@@ -98,21 +98,49 @@ COUNTS = tuple(one.name for one in fields(Receipt) if one.metadata == _COUNT)
 a column of that name."""
 
 
+SEALED_MARK = b"\x00waybill sealed letter 1\x00"
+"""What the bytes of a dead letter that is encrypted begin with."""
+
+
+class LetterPlace(NamedTuple):
+    """What tells one rejection from all others."""
+
+    uid: str
+    stream: str
+    partition_id: str
+    incarnation: int
+    offset: int
+    ordinal: int
+    stage: str
+
+
+class LetterKey(NamedTuple):
+    """A key of dead letters that are encrypted: a reference, which is read where they are, and the id of the key that
+    is meant."""
+
+    reference: str
+    key_id: str
+
+
 class Letter(NamedTuple):
-    """A rejected record that is sent again: its number, and what it was as it was read (`Reject`)."""
+    """A rejected record that is sent again: its number, and what it was as it was read (`Reject`). `added` are headers
+    that it gets on its way, behind its own. One that is encrypted is so until it is read, and was so at its `place`."""
 
     id: int
     value: bytes
     topic: str | None
-    attributes: Json
+    attributes: Json | None
+    place: LetterPlace
+    added: tuple[tuple[str, str], ...] = ()
 
 
 class Letters(NamedTuple):
     """What a range holds that replays dead letters: all of them with a number before `upto`, in order. What is behind
-    that is for the next one."""
+    that is for the next one. `refused` are the numbers of those that do not open with their key."""
 
     rows: tuple[Letter, ...]
     upto: int
+    refused: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -180,7 +208,8 @@ class Lane:
     is the lane's share of what its connector may move. `tolerance` is how many records of a partition a run may reject,
     below zero any number; `rejected` how many it has, by id of the partition, in receipts that are settled. `holder` is
     who has the lease. `letters` are what its ranges read, by id of the partition, where they replay dead letters.
-    `reject_limit` is what may be rejected over runs, `lately` what was in that time, by id of the partition.
+    `reject_limit` is what may be rejected over runs, `lately` what was in that time, by id of the partition. With an
+    `encrypt` key its rejects are encrypted; `decrypt` are the keys with which its `letters` may be, the newest first.
     """
 
     connector: str
@@ -205,6 +234,8 @@ class Lane:
     letters: Mapping[str, Letters] | None = None
     reject_limit: RejectLimit | None = None
     lately: Mapping[str, ReadLately] = field(default_factory=dict)
+    encrypt: LetterKey | None = None
+    decrypt: tuple[LetterKey, ...] = ()
 
     @property
     def attempt(self) -> Attempt:

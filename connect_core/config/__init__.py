@@ -17,6 +17,7 @@ from connect_core.config.document_errors import ALL
 from connect_core.config.engines import EngineOptions, engine_for, engine_named
 from connect_core.config.home import create_home, find_home, folder_of, require_home
 from connect_core.config.ledger_url import database_url, sqlite_url
+from connect_core.config.letter_keys import LetterCiphers, encrypted_with, named_keys, sealing_cipher
 from connect_core.config.mask_keys import with_keys
 from connect_core.config.references import masked, reveal, revealed
 from connect_core.config.resolving import Resolved, resolve, with_policies
@@ -28,6 +29,7 @@ __all__ = [
     "Checked",
     "ConnectorDocument",
     "EngineOptions",
+    "LetterCiphers",
     "Resolved",
     "Settings",
     "Written",
@@ -38,6 +40,7 @@ __all__ = [
     "database_url",
     "difference",
     "diverted",
+    "encrypted_with",
     "engine_for",
     "engine_named",
     "find_home",
@@ -45,12 +48,14 @@ __all__ = [
     "load_document",
     "load_settings",
     "masked",
+    "named_keys",
     "read_paths",
     "read_text",
     "require_home",
     "resolve",
     "reveal",
     "revealed",
+    "sealing_cipher",
     "single_writers",
     "sink_changes",
     "sqlite_url",

@@ -24,6 +24,7 @@ from connect_core.config.engines import engine_named
 from connect_core.config.errors_sinks import read_errors_sink, unfit_errors_sink, with_errors_sink
 from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
@@ -233,6 +234,7 @@ def _conflicts(data: Json, source: End, sink: End, second: End | None, written: 
     yield from (fault_at(*wrong, written) for wrong in unfit_changes(document, sink))
     yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
     yield from (fault_at(*wrong, written) for wrong in unfit_events(document, sink))
+    yield from (fault_at(*wrong, written) for wrong in letter_key_faults(document.errors))
     yield from (fault_at(*wrong, written) for wrong in unfit_rules(document.rules, source, sink))
     yield from (fault_at(*wrong, written) for wrong in impossible_names(document, source, sink))
 

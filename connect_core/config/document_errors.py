@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
 
 from connect_core.config.document_parts import DocumentPart, Endpoint
 from connect_core.config.units import Seconds, Share
+from connect_core.pipeline.key_ids import KEY_ID_FORM, is_key_id
 
 ALL = -1
 """The tolerance that never ends a run."""
@@ -42,6 +43,26 @@ class RejectBudget(DocumentPart):
         return self
 
 
+def _checked_key_id(text: str) -> str:
+    if not is_key_id(text):
+        raise ValueError(KEY_ID_FORM)
+    return text
+
+
+class Encryption(DocumentPart):
+    """The key of dead letters, which the ledger then keeps encrypted: payload, key, tags, headers and time."""
+
+    key: str = Field(
+        min_length=1,
+        description="A reference to a secret of 16 characters or more, read where workers run: `${file:PATH#NAME}` or "
+        "`${env:NAME}`.",
+    )
+    key_id: Annotated[str, AfterValidator(_checked_key_id)] | None = Field(
+        default=None,
+        description="Needed: which key is meant, so that a replaced one is noticed. `waybill check` says it.",
+    )
+
+
 class Errors(DocumentPart):
     """What happens to records that fail, and to records that are gone."""
 
@@ -56,6 +77,9 @@ class Errors(DocumentPart):
         "the partition aside until the window has moved on.",
     )
     dead_letter: Literal["ledger"] = Field(default="ledger", description="Where rejected records are kept.")
+    encrypt: Encryption | None = Field(
+        default=None, description="The key that the ledger keeps rejected records with; by default in plain."
+    )
     sink: Endpoint | None = Field(
         default=None,
         description="A second target that rejected records go to, as they were read: {SYSTEM: {options}}, as the sink "

@@ -16,6 +16,7 @@ from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.errors_sinks import read_errors_sink
+from connect_core.config.letter_keys import letter_key
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
 from connect_core.config.row_types import last_rows
@@ -26,7 +27,7 @@ from connect_core.errors import ConfigError, Fault, Unreachable
 from connect_core.rows.types import as_written
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
-from connect_core.work import RejectLimit, Side
+from connect_core.work import LetterKey, RejectLimit, Side
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Resolved:
     """A second target of dead letters, beside the ledger."""
     errors_headers: bool = False
     """Whether records there say where they were read and why they were rejected."""
+    encrypt: LetterKey | None = None
+    """With which key dead letters are kept."""
 
 
 def resolve(
@@ -112,6 +115,7 @@ def resolve(
         connections=said,
         errors_sink=_located(Side(second.system, second.options), home) if second else None,
         errors_headers=document.errors.headers != "none",
+        encrypt=letter_key(document.errors.encrypt),
     )
 
 

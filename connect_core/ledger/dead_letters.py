@@ -22,6 +22,7 @@ from connect_core.ledger.rows import Row
 from connect_core.ledger.tables import BACKFILLS, DEAD_LETTERS
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Json
+from connect_core.work import SEALED_MARK, LetterPlace
 
 REPLAY_KIND: Literal["dead-letters"] = "dead-letters"
 """Of the replays that send dead letters again, which are backfills."""
@@ -81,6 +82,12 @@ class DeadLetter:
     sink_refused: str | None = None
 
     @property
+    def place(self) -> LetterPlace:
+        """What it is bound to where it is encrypted."""
+        partition = self.partition.id
+        return LetterPlace(self.uid, self.stream, partition, self.incarnation, self.offset, self.ordinal, self.stage)
+
+    @property
     def reason(self) -> Reason:
         """Why it was rejected last."""
         return self.again or Reason(self.stage, self.kind, self.message)
@@ -124,7 +131,8 @@ class DeadLetters(Transactions):
     def dead_letters(
         self, uid: str, limit: int = 50, wanted: Wanted = Wanted(), *, payloads: bool = True
     ) -> list[DeadLetter]:
-        """Newest first, with the original bytes; without `payloads` these are empty."""
+        """Newest first, with the original bytes; without `payloads` these are empty, but for the beginning of one that
+        is encrypted, which says with which key."""
         query = sa.select(DEAD_LETTERS) if payloads else _WITHOUT_PAYLOADS
         query = query.where(*conditions(uid, wanted)).order_by(DEAD_LETTERS.c.id.desc())
         with self._read() as connection:
@@ -184,9 +192,13 @@ class DeadLetters(Transactions):
         return len(found)
 
 
-_WITHOUT_PAYLOADS = sa.select(
-    *(one for one in DEAD_LETTERS.c if one.name != "original"), sa.literal(b"", sa.LargeBinary).label("original")
-)
+def _beginning(length: int) -> sa.ColumnElement[bytes]:
+    return sa.func.substr(DEAD_LETTERS.c.original, 1, length, type_=sa.LargeBinary)
+
+
+_ENCRYPTED = (_beginning(len(SEALED_MARK)) == SEALED_MARK, _beginning(64))
+_HEAD = sa.case(_ENCRYPTED, else_=sa.literal(b"", sa.LargeBinary)).label("original")
+_WITHOUT_PAYLOADS = sa.select(*(one for one in DEAD_LETTERS.c if one.name != "original"), _HEAD)
 _last_stage = sa.func.coalesce(DEAD_LETTERS.c.again_stage, DEAD_LETTERS.c.stage)
 _DELIVERED = sa.and_(DEAD_LETTERS.c.replayed_at.is_not(None), DEAD_LETTERS.c.again_stage.is_(None))
 _IS: dict[State, sa.ColumnElement[bool]] = {

@@ -23,7 +23,17 @@ from sqlalchemy import Connection
 from connect_core.ledger.backfills import UNFINISHED, Backfill, inserted, stored_backfill
 from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions
-from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, State, Wanted, chunks, conditions
+from connect_core.ledger.dead_letters import (
+    REPLAY_KIND,
+    STATES,
+    Count,
+    DeadLetter,
+    State,
+    Wanted,
+    chunks,
+    conditions,
+    dead_letter_of,
+)
 from connect_core.ledger.rows import storable
 from connect_core.ledger.tables import BACKFILLS, DEAD_LETTERS, RANGES
 from connect_core.sdk.records import Partition
@@ -124,7 +134,7 @@ class LetterReplays(Transactions):
             upto = cut([(row.id, row.size) for row in listed], end, max_records, max_bytes)
             query = sa.select(DEAD_LETTERS).where(mine, DEAD_LETTERS.c.id < upto).order_by(DEAD_LETTERS.c.id)
             rows = connection.execute(query)
-            return Letters(tuple(Letter(row.id, row.original, row.topic, row.attributes) for row in rows), upto)
+            return Letters(tuple(_letter(dead_letter_of(row)) for row in rows), upto)
 
 
 def close_letters(connection: Connection, row: Any, receipt: Receipt, run_id: str, moment: datetime) -> None:
@@ -137,6 +147,10 @@ def close_letters(connection: Connection, row: Any, receipt: Receipt, run_id: st
         again = {"again_kind": storable(reject.kind), "again_message": storable(reject.message)}
         here = sa.and_(mine, DEAD_LETTERS.c.id == reject.offset)
         connection.execute(DEAD_LETTERS.update().where(here).values(again_stage=reject.stage, **again))
+
+
+def _letter(kept: DeadLetter) -> Letter:
+    return Letter(kept.id, kept.original, kept.topic, kept.attributes, kept.place)
 
 
 _NOT_AGAIN: dict[str, None] = dict.fromkeys(("again_stage", "again_kind", "again_message"))

@@ -58,7 +58,7 @@ def as_records(letters: Sequence[Letter]) -> pa.RecordBatch:
 
 
 def _row(letter: Letter) -> Json:
-    kept = letter.attributes
+    kept = _with_added(letter)
     return {
         **_DEFAULTS,
         **{name: form.read(kept[name]) for name, form in _COLUMNS.items() if name in kept},
@@ -66,3 +66,13 @@ def _row(letter: Letter) -> Json:
         "topic": letter.topic,
         "offset": letter.id,
     }
+
+
+def _with_added(letter: Letter) -> Json:
+    """Headers of a name that is added are not its own."""
+    kept = letter.attributes or {}
+    if not letter.added:
+        return kept
+    names = {name for name, _ in letter.added}
+    own = [pair for pair in kept.get("headers", []) if pair[0] not in names]
+    return {**kept, "headers": [*own, *letter.added]}

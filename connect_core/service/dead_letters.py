@@ -18,6 +18,7 @@ from connect_core.errors import ConfigError, Fault
 from connect_core.ledger import STATES, Connector, Count, DeadLetter, Ledger, Wanted
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import plain
+from connect_core.service.letter_opening import LetterOpener, key_id_of
 from connect_core.service.opened import Opened
 
 __all__ = [
@@ -88,17 +89,23 @@ def listed(opened: Opened, name: str, words: Words = Words(state="all"), *, last
 
 def shown(opened: Opened, name: str, number: int) -> Json:
     """One with what it had beside its payload, and its `original`: the first 64 KiB of its bytes."""
-    letter = _letter(opened.ledger, opened.ledger.connector(name), number)
-    return {**_told(letter), **_attributes(letter), "original": letter.original[:SHOWN_BYTES]}
+    connector = opened.ledger.connector(name)
+    kept = _letter(opened.ledger, connector, number)
+    letter = LetterOpener(opened.ledger, connector).opened(kept)
+    return {**_told(kept), **_attributes(letter), "original": letter.original[:SHOWN_BYTES]}
 
 
 def export(opened: Opened, name: str, words: Words, path: str, out: TextIO) -> int:
     """Writes them to a new file as JSON lines, oldest first, or to `out` when the path is `-`; how many there were.
-    The file is there when it is whole. Raises ConfigError when there is one already."""
+    The file is there when it is whole. Raises ConfigError when there is one already, or a key cannot be read."""
     connector, wanted = opened.ledger.connector(name), wanted_of(words)
     require_known(opened.ledger, connector, words)
-    lines = (f"{_line(letter)}\n" for letter in _in_order(opened.ledger, connector, wanted))
+    opener = LetterOpener(opened.ledger, connector)
+    lines = (f"{_line(one, opener.opened(one))}\n" for one in _in_order(opened.ledger, connector, wanted))
     if path == "-":
+        if opener.is_needed:  # what is out cannot be taken back: all of them open, or none is written
+            for one in _in_order(opened.ledger, connector, wanted):
+                opener.opened(one)
         return sum(1 for line in lines if out.write(line))
     return _write_new(Path(path), lines)
 
@@ -207,8 +214,8 @@ def _write_new(path: Path, lines: Iterator[str]) -> int:
     return written
 
 
-def _line(letter: DeadLetter) -> str:
-    told = {**_told(letter), **_attributes(letter), "payload": _payload(letter)}
+def _line(kept: DeadLetter, letter: DeadLetter) -> str:
+    told = {**_told(kept), **_attributes(letter), "payload": _payload(letter)}
     return json.dumps(told, default=plain, ensure_ascii=False)
 
 
@@ -249,6 +256,7 @@ def _told(letter: DeadLetter) -> Json:
         "kind": reason.kind,
         "message": reason.message,
         "topic": letter.topic,
+        "encrypted_with": key_id_of(letter),
         "run": letter.run_id,
         "stored_at": letter.stored_at,
         "replay": letter.replay,

@@ -63,6 +63,7 @@ OWNERS = {
     "orjson": {"pipeline"},
     "fastavro": {"rows"},
     "google": {"rows"},
+    "cryptography": {"engine", "pipeline"},
 }
 
 

@@ -34,8 +34,8 @@ def backfill_context(context: RunContext, stored: Backfill, settings: Settings) 
     """The live `context` of a connector as one for the attempts of `stored`, which is in the ledger.
 
     What is read, what becomes of it and where it goes are those of the revision that it began with, whatever the
-    document says since. What is tolerated is what the document says now. Tasks are those of the live assignment. It
-    ends when all is moved: a window is for what is still to come.
+    document says since. What is tolerated, and how dead letters are kept, is what the document says now. Tasks are
+    those of the live assignment. It ends when all is moved: a window is for what is still to come.
     """
     resolved = backfill_resolved(context, stored, settings)
     replays_letters = stored.kind == REPLAY_KIND
@@ -81,6 +81,7 @@ def backfill_resolved(
         reject_limit=now.reject_limit,
         on_data_loss=now.on_data_loss,
         errors_sink=now.errors_sink,
+        encrypt=now.encrypt,
     )
 
 

@@ -14,8 +14,8 @@ PARTIAL = "waybill.partial"
 MAX_CHARACTERS = 1000
 
 
-def headers_of(connector: str, sent: SentLetter) -> list[list[str]]:
-    """As dead letters keep headers."""
+def headers_of(connector: str, sent: SentLetter) -> list[tuple[str, str]]:
+    """Names with their values."""
     letter = sent.letter
     told = {
         "topic": letter.topic or "",
@@ -27,7 +27,7 @@ def headers_of(connector: str, sent: SentLetter) -> list[list[str]]:
         "exception.class.name": letter.kind,
         "exception.message": letter.message,
     }
-    return [[f"{PREFIX}{name}", _printable(value)] for name, value in told.items() if value]
+    return [(f"{PREFIX}{name}", _printable(value)) for name, value in told.items() if value]
 
 
 def _printable(text: str) -> str:

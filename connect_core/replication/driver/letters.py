@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from connect_core.config import encrypted_with, named_keys
 from connect_core.ledger import SentLetter
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.error_headers import PARTIAL, headers_of
-from connect_core.sdk.values import ERRORS_SINK, Json, OpenRange, Range
-from connect_core.work import Letter, Letters
+from connect_core.sdk.values import ERRORS_SINK, OpenRange, Range
+from connect_core.work import Letter, LetterKey, Letters
 
 LETTERS_OF_A_RANGE = 1_000
 BYTES_OF_A_LANE = 16 * 1024 * 1024
@@ -38,16 +39,22 @@ def _to_replay(context: RunContext, wanted: Range, max_records: int, max_bytes: 
 def _to_send(context: RunContext, wanted: Range, max_records: int, max_bytes: int) -> Letters:
     uid, ledger = context.connector.uid, context.ledger
     sent, upto = ledger.letters_to_send(uid, wanted.partition, wanted.begin, wanted.end, max_records, max_bytes)
-    rows = (Letter(one.number, one.letter.original, one.letter.topic, _attributes(context, one)) for one in sent)
-    return Letters(tuple(rows), upto)
+    return Letters(tuple(_on_its_way(context, one) for one in sent), upto)
 
 
-def _attributes(context: RunContext, sent: SentLetter) -> Json:
-    """With the headers that it gets on its way, behind its own."""
-    kept = sent.letter.attributes
-    added = [[PARTIAL, "true"]] if kept is None else []
+def _on_its_way(context: RunContext, sent: SentLetter) -> Letter:
+    """With the headers that it gets there."""
+    kept = sent.letter
+    added = [(PARTIAL, "true")] if kept.attributes is None else []
     if context.resolved.errors_headers:
         added += headers_of(context.connector.name, sent)
-    names = {name for name, _ in added}
-    own = [pair for pair in (kept or {}).get("headers", []) if pair[0] not in names]
-    return {**(kept or {}), **({"headers": [*own, *added]} if added else {})}
+    return Letter(sent.number, kept.original, kept.topic, kept.attributes, kept.place, tuple(added))
+
+
+def keys_of(context: RunContext, letters: Mapping[str, Letters] | None) -> tuple[LetterKey, ...]:
+    """Those that some of these letters may be encrypted with; the newest first."""
+    rows = (row for some in (letters or {}).values() for row in some.rows)
+    if not any(encrypted_with(row.value, row.attributes) for row in rows):
+        return ()
+    revisions = context.ledger.revisions(context.connector.uid)
+    return named_keys(one.document for one in reversed(revisions))

@@ -25,7 +25,7 @@ from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.driver.errors import no_lasting_offsets
 from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acquire
 from connect_core.replication.driver.ledger_restore import Watch, require_over
-from connect_core.replication.driver.letters import letters_of
+from connect_core.replication.driver.letters import keys_of, letters_of
 from connect_core.replication.driver.other_hosts import require_reachable
 from connect_core.replication.driver.presence import present
 from connect_core.replication.driver.rate import Budget
@@ -296,8 +296,10 @@ class TaskRun(TaskContext):
 
     def _lane(self, items: tuple[OpenRange, ...], deadline_ns: int, pace: Pace) -> Lane:
         """What records become and where they go is pinned. What is tolerated is not: a range that stopped at a record,
-        or at a target that was replaced, goes on when the document is changed to tolerate it."""
+        or at a target that was replaced, goes on when the document is changed to tolerate it. Nor is the key of dead
+        letters: whoever asks for one, or for another one, means all that are made from now on."""
         resolved = self.resolved_for(items[0].range.pins)
+        letters = letters_of(self.context, items) if self.context.replays_letters else None
         return Lane(
             connector=self.context.connector.name,
             uid=self.uid,
@@ -320,7 +322,9 @@ class TaskRun(TaskContext):
             holder=self.held.leases[0].holder,
             reject_limit=self.context.resolved.reject_limit,
             lately=self._lately(items),
-            letters=letters_of(self.context, items) if self.context.replays_letters else None,
+            letters=letters,
+            encrypt=self.context.resolved.encrypt,
+            decrypt=keys_of(self.context, letters),
         )
 
     def _lately(self, items: tuple[OpenRange, ...]) -> dict[str, ReadLately]:

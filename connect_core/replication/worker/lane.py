@@ -14,7 +14,7 @@ from connect_core import clock, systems
 from connect_core.config import revealed
 from connect_core.observe import Step, reached
 from connect_core.replication.worker.end_times import EndTimes
-from connect_core.replication.worker.letters import letters_source
+from connect_core.replication.worker.letters import letters_source, opened_letters
 from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.range import WorkerRange, home_of
@@ -47,7 +47,9 @@ class KeptSource:
             self.close()
             self._source = systems.source(side, self._resources)
             self._side = side
-        return self._source if lane.letters is None else letters_source(self._source, lane.letters)
+        if lane.letters is None:
+            return self._source
+        return letters_source(self._source, opened_letters(lane.letters, lane.decrypt))
 
     def close(self) -> None:
         """Nothing that it may raise concerns what was moved."""

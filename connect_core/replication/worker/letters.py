@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from connect_core.config import LetterCiphers
 from connect_core.errors import ConfigError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed, OfFiles, Source
-from connect_core.sdk.values import OPEN_END, Bounds, Json, Limit, Position, Range, SourceBatch
-from connect_core.work import Letter, Letters
+from connect_core.sdk.values import OPEN_END, Bounds, Json, Limit, Position, Range, Reject, SourceBatch
+from connect_core.work import Letter, LetterKey, Letters
 
 LETTERS_AT_ONCE = 200
 """So many make a batch: what a lane has of them is small, and its time may end between two batches."""
@@ -53,7 +54,9 @@ class LettersSource:
             if start and limit.quantum_left_s() <= 0:
                 return
             some = rows[start : start + LETTERS_AT_ONCE]
-            yield SourceBatch(as_records(some), some[-1].id + 1, _holes(place, some))
+            records = as_records([one for one in some if one.id not in letters.refused])
+            refused = tuple(_refused(one) for one in some if one.id in letters.refused)
+            yield SourceBatch(records, some[-1].id + 1, _holes(place, some), refused)
             place = some[-1].id + 1
         if letters.upto > place:
             yield SourceBatch(as_records(()), letters.upto, ((place, letters.upto),))
@@ -91,3 +94,33 @@ def _holes(begin: int, letters: Sequence[Letter]) -> tuple[tuple[int, int], ...]
     """The stretches before each of the letters that hold none."""
     begins = [begin, *(one.id + 1 for one in letters)]
     return tuple((at, one.id) for at, one in zip(begins, letters, strict=False) if at < one.id)
+
+
+def _refused(letter: Letter) -> Reject:
+    return Reject(
+        letter.id,
+        0,
+        "read",
+        "NotAuthentic",
+        "what the ledger keeps of it was changed since it was encrypted, or is that of another dead letter",
+        b"",
+        letter.topic,
+    )
+
+
+def opened_letters(letters: Mapping[str, Letters], keys: Sequence[LetterKey]) -> Mapping[str, Letters]:
+    """With what is encrypted in plain. Raises ConfigError when a key cannot be read: before anything is read."""
+    ciphers = LetterCiphers(keys)
+    return {partition: _opened(some, ciphers) for partition, some in letters.items()}
+
+
+def _opened(letters: Letters, ciphers: LetterCiphers) -> Letters:
+    rows: list[Letter] = []
+    refused: set[int] = set()
+    for one in letters.rows:
+        if held := ciphers.opened(one.value, one.attributes, one.place):
+            rows.append(one._replace(value=held.original, attributes=held.attributes))
+        else:
+            rows.append(one)
+            refused.add(one.id)
+    return Letters(tuple(rows), letters.upto, frozenset(refused))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core import clock
-from connect_core.config import with_keys
+from connect_core.config import sealing_cipher, with_keys
 from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooManyRejects, Unreachable, WaybillError
 from connect_core.observe import Step, reached
 from connect_core.pipeline.rejecting import as_read, reject_row
@@ -32,7 +32,7 @@ from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, TakesRows, Writer
 from connect_core.sdk.source import OfFiles, Seeking, Source
 from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
-from connect_core.work import Lane, Outcome, ReadLately
+from connect_core.work import Lane, LetterPlace, Outcome, ReadLately, Receipt
 
 _MOMENT_NS = 1_000_000_000
 
@@ -60,6 +60,7 @@ class WorkerRange:
         self.pacer = pacer
         path = source.path_of(item.range.partition) if isinstance(source, OfFiles) else None
         self.pipeline = Pipeline(with_keys(lane.pipeline), path, lookup_of(lane.pipeline), isinstance(sink, TakesRows))
+        self._cipher = sealing_cipher(lane.encrypt) if lane.encrypt else None
         self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
         self.apart = False
@@ -138,7 +139,16 @@ class WorkerRange:
         self.reached(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
         receipt = self.counts.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
-        return Outcome(self.item.id, receipt, self.failure, apart=self.apart, wanted=self._wanted)
+        return Outcome(self.item.id, self._sealed(receipt), self.failure, apart=self.apart, wanted=self._wanted)
+
+    def _sealed(self, receipt: Receipt) -> Receipt:
+        """Where the document has a key for it, what is rejected leaves the worker encrypted alone."""
+        if self._cipher is None:
+            return receipt
+        lineage, cipher = self.item.range.lineage(self.lane.uid), self._cipher
+        here = (lineage.uid, lineage.stream, lineage.partition_id, lineage.incarnation)
+        places = ((one, LetterPlace(*here, one.offset, one.ordinal, one.stage)) for one in receipt.rejects)
+        return replace(receipt, rejects=tuple(cipher.sealed(one, place) for one, place in places))
 
     def fail(self, failure: Failure, *, apart: bool) -> None:
         """What was taken of the range is still worth its receipt; nothing more is taken. The first failure counts."""

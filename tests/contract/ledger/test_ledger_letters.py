@@ -12,7 +12,7 @@ from connect_core.errors import Fenced
 from connect_core.ledger import REPLAY_KIND, Backfill, Ledger, Wanted, replay_stream, task_lease_id
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, OpenRange, Part, Position, Reject
-from connect_core.work import Letter, Outcome, Receipt
+from connect_core.work import SEALED_MARK, Letter, LetterPlace, Outcome, Receipt
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 from tests.contract.ledger.test_ledger_growth import plans, statements
 
@@ -118,6 +118,14 @@ def test_letters_are_chosen_by_what_people_say(five: Worker) -> None:
     ]
 
 
+def test_of_one_that_is_encrypted_a_list_has_the_beginning(worker: Worker) -> None:
+    """Which says with which key, also where a part of the record is kept."""
+    held = SEALED_MARK + b"k" * 16 + b"\xff" * 1000
+    rejected(worker, Q0, reject(3, original=held), reject(5, original=held, attributes=None), reject(9, original=b""))
+    listed = worker.ledger.dead_letters(worker.uid, payloads=False)
+    assert [one.original for one in reversed(listed)] == [held[:64], held[:64], b""]
+
+
 # ------------------------------------------------------------------------------------------------- what a replay takes
 
 
@@ -127,7 +135,11 @@ def test_a_replay_takes_its_letters_and_no_other_gets_them(five: Worker) -> None
     assert stored.parts == (Part(Q0, 0, 1, 4), Part(Q1, 0, 4, 6))
     assert five.ledger.positions(five.uid, STREAM, BOTH) == {Q0: Position(0, 1), Q1: Position(0, 4)}
     letters = five.ledger.letters_of(five.uid, STREAM, Q0, 1, 4, 1000, 1 << 20)
-    assert letters.rows == (Letter(1, b"r3", "orders", WHOLE), Letter(3, b"r9", "orders", WHOLE))
+    places = [LetterPlace(five.uid, "live", Q0.id, 0, offset, 0, "parse") for offset in (3, 9)]
+    assert letters.rows == (
+        Letter(1, b"r3", "orders", WHOLE, places[0]),
+        Letter(3, b"r9", "orders", WHOLE, places[1]),
+    )
     assert letters.upto == 4
     choice = five.ledger.choose_dead_letters(five.uid, ANY, BOTH)
     assert ([number for _, number in choice.sent], choice.left_out) == ([2], {"taken": 4})

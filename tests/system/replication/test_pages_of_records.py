@@ -28,8 +28,18 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 )
 def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
     text = (DOCS / page).read_text()
+    assert text.count("```sh\n") == blocks
+    _happens(site, text, blocks)
+
+
+def test_the_section_on_encrypted_dead_letters_is_what_happens(bare_site: Site) -> None:
+    section = (DOCS / "dead-letters.md").read_text().partition("## Encrypted\n")[2].partition("\n## ")[0]
+    _happens(bare_site, section, 2)
+
+
+def _happens(site: Site, text: str, blocks: int) -> None:
     found = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
-    assert len(found) == text.count("```sh\n") == blocks
+    assert len(found) == blocks
     environment = site.environment()
     tools = protoc_in(site.folder / "tools")
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), str(tools), environment["PATH"]])

@@ -13,8 +13,9 @@ from connect_core.pipeline.rejecting import MAX_ORIGINAL_BYTES, as_read, reject_
 from connect_core.pipeline.shaping import Pipeline
 from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.records import OPERATION_DELETE, OPERATION_NONE, encode_headers
-from connect_core.work import Letter
+from connect_core.work import Letter, LetterPlace
 
+PLACE = LetterPlace("u", "live", "q", 0, 7, 0, "parse")
 FULL: dict[str, Any] = {
     "topic": "orders",
     "key": "k\0é",
@@ -37,7 +38,7 @@ def letter(batch: pa.RecordBatch, row: int, number: int) -> Letter:
     """By the way through the ledger, which keeps JSON."""
     kept = reject_row(batch, row, "parse", "Bad", "words")
     assert kept.attributes is not None
-    return Letter(number, kept.original, kept.topic, json.loads(json.dumps(kept.attributes)))
+    return Letter(number, kept.original, kept.topic, json.loads(json.dumps(kept.attributes)), PLACE)
 
 
 @pytest.mark.parametrize("row", [FULL, {"value": b""}, {"value": None}, {"value": b"x", "topic": "t", "headers": b""}])

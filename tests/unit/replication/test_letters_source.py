@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from connect_core.clock import now_ns
+from connect_core.pipeline.sealing import letter_cipher
 from connect_core.planning.backfill_plan import within
 from connect_core.replication.worker import letters
-from connect_core.replication.worker.letters import LettersSource, letters_source
+from connect_core.replication.worker.letters import LettersSource, letters_source, opened_letters
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import OfFiles, PushSource
-from connect_core.sdk.values import Limit, Part, Pins, Position, Range
-from connect_core.work import Letter, Letters
+from connect_core.sdk.values import Limit, Part, Pins, Position, Range, Reject
+from connect_core.work import Letter, LetterKey, LetterPlace, Letters
 from tests.unit.replication.memory import MemorySource
 
 QUEUE = Partition("memory")
 WANTED = Range("dead-letters-1", QUEUE, 0, 0, 3, 20, 1000, 1 << 20, {}, Pins(1, "", {}, ""))
+PLACE = LetterPlace("u", "live", QUEUE.id, 0, 7, 0, "parse")
 
 
 def limit(seconds: float = 60) -> Limit:
@@ -24,7 +26,7 @@ def limit(seconds: float = 60) -> Limit:
 
 
 def source(*numbers: int, upto: int = 20) -> LettersSource:
-    rows = tuple(Letter(number, b"body %d" % number, "t", {"key": "k"}) for number in numbers)
+    rows = tuple(Letter(number, b"body %d" % number, "t", {"key": "k"}, PLACE) for number in numbers)
     return letters_source(MemorySource([]), {QUEUE.id: Letters(rows, upto)})
 
 
@@ -62,3 +64,26 @@ def test_names_are_those_of_the_real_source() -> None:
     real = MemorySource([])
     assert letters_source(real).topic(QUEUE) == real.topic(QUEUE)
     assert not isinstance(letters_source(real), OfFiles | PushSource)
+
+
+def test_one_that_does_not_open_is_rejected_at_its_place_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "LETTERS_AT_ONCE", 2)
+    cipher = letter_cipher("a key of letters")
+    sealed = [cipher.sealed(reject(number), PLACE._replace(offset=number)) for number in range(4)]
+    rows = [
+        Letter(3 + number, one.original, "t", one.attributes, PLACE._replace(offset=number))
+        for number, one in enumerate(sealed)
+    ]
+    rows[1] = rows[1]._replace(value=sealed[2].original)  # that of another one
+    monkeypatch.setenv("LETTERS", "a key of letters")
+    given = opened_letters({QUEUE.id: Letters(tuple(rows), 20)}, [LetterKey("${env:LETTERS}", cipher.key_id)])
+    batches = list(letters_source(MemorySource([]), given).read(WANTED, limit()))
+    found = [(row["offset"], row["value"]) for batch in batches for row in batch.records.to_pylist()]
+    assert found == [(3, b"body 0"), (5, b"body 2"), (6, b"body 3")]
+    [refused] = [one for batch in batches for one in batch.rejects]
+    assert (refused.offset, refused.stage, refused.kind, refused.original) == (4, "read", "NotAuthentic", b"")
+    assert [batch.next_offset for batch in batches] == [5, 7, 20]
+
+
+def reject(number: int) -> Reject:
+    return Reject(number, 0, "parse", "NotParsed", "no JSON", b"body %d" % number, "t", {})
