@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connect_core.cli import completing, guarantees, output, partition_states
+from connect_core.cli import completing, guarantees, output, partition_states, schema_contracts
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.service.opened import reading, working
@@ -72,6 +72,7 @@ def show(
         for aside in told["set_aside"]:
             output.line(f"{aside['bytes']:,} bytes that no receipt covered are in {aside['file']}")
         guarantees.show(told["guarantee"])
+        schema_contracts.show(told["schema"])
         output.line()
         output.line(yaml.safe_dump(told["document"], sort_keys=False, allow_unicode=True).rstrip("\n"))
         for one in told.get("revisions", ()):

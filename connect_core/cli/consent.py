@@ -1,5 +1,5 @@
-"""Before a position is moved back by hand, or dead letters are replayed or discarded: what that does, and whether
-somebody wants it.
+"""Before a position is moved back by hand, dead letters are replayed or discarded, or inferred fields change: what that
+does, and whether somebody wants it.
 
 On a terminal a person is asked; elsewhere the change is refused unless the command has --yes.
 """
@@ -14,10 +14,12 @@ import typer
 
 from connect_core.cli import output
 from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
 
 if TYPE_CHECKING:
     from connect_core.service.dead_letters import Agree as AgreeOnLetters
     from connect_core.service.dead_letters import LettersPreview
+    from connect_core.service.documents import Show
     from connect_core.service.offsets import Agree, LastChange, Move
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")]
@@ -63,6 +65,28 @@ def agreeing_on_letters(yes: bool, question: str, words: Mapping[str, str]) -> A
             )
         if not yes:
             typer.confirm(question, abort=True, err=True)
+
+    return agree
+
+
+def agreeing_on_fields(yes: bool) -> Show:
+    """Shows how the fields of documents that infer them would change, and asks.
+
+    Raises ConfigError when a person would have to be asked and there is no terminal, Abort when they say no.
+    """
+
+    def agree(changes: list[Json]) -> None:
+        for change in changes:
+            for line in change["difference"]:
+                output.notice(f"{change['name']}: {line}")
+        if not yes and not sys.stdin.isatty():
+            raise ConfigError(
+                "The source has other fields now, and this needs a confirmation",
+                where=", ".join(f"connector {change['name']}" for change in changes),
+                next_step="Nothing was changed. Add --yes to confirm",
+            )
+        if not yes:
+            typer.confirm("Change them?", abort=True, err=True)
 
     return agree
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from connect_core.cli import guarantees, output
+from connect_core.cli import consent, guarantees, output, schema_contracts
 from connect_core.cli.columns import Column
+from connect_core.cli.consent import Yes
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable
 
@@ -28,9 +29,16 @@ def apply(
     paths: Paths,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
     why: Annotated[str, typer.Option("--why", help="Reason, kept with the revision.")] = "",
+    infer_again: Annotated[
+        bool, typer.Option("--infer-again", help="Find the fields of documents with `fields: infer` again.")
+    ] = False,
+    yes: Yes = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create or change connectors, and show the difference first. Applies all documents or none."""
+    """Create or change connectors, and show the difference first. Applies all documents or none.
+
+    With --infer-again a person is asked before fields change.
+    """
     from connect_core.service import documents
 
     def show(changes: list[dict[str, Any]]) -> None:
@@ -38,10 +46,11 @@ def apply(
             _show_changes(changes, "")
 
     if dry_run:
-        changes = documents.would_change(paths, output.notice)
+        changes = documents.would_change(paths, output.notice, infer_again=infer_again)
         output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
         return
-    changes = documents.apply(paths, why=why, say=output.notice, show=show)
+    agree = consent.agreeing_on_fields(yes)
+    changes = documents.apply(paths, why=why, say=output.notice, show=show, infer_again=infer_again, agree=agree)
     output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
 
 
@@ -126,5 +135,6 @@ def _show_checked(documents: list[dict[str, Any]]) -> None:
         if examples := document["examples"]:
             output.line(f"  {output.count(examples, 'example')} {'holds' if examples == 1 else 'hold'}")
         guarantees.show(document["guarantee"], "  ")
+        schema_contracts.show(document["schema"], "  ")
         for one in document.get("probe", []):
             output.line(f"  {'ok' if one['ok'] else 'MISSING'}: {one['what']}")

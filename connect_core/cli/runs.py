@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from connect_core.cli import completing, output, partition_states
+from connect_core.cli import completing, output, partition_states, schema_contracts
 from connect_core.cli.columns import Column
 from connect_core.cli.history import waiting_lines
 from connect_core.cli.output import JsonFlag, WideFlag
@@ -63,7 +63,7 @@ def run(
 
 
 def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
-    """Show what the next run would move. Reads the source and the ledger; writes nothing."""
+    """Show what the next run would move, with which fields. Reads the source and the ledger; writes nothing."""
     from connect_core.service.durations import show_seconds
     from connect_core.service.lag import plan as planned
 
@@ -98,5 +98,6 @@ def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
             output.line(sentence)
         if told["window_s"]:
             output.line(f"a scheduled run follows new records for {show_seconds(told['window_s'])}")
+        schema_contracts.show(told["schema"])
 
     output.emit(as_json, told, for_people)

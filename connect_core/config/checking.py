@@ -24,6 +24,7 @@ from connect_core.config.engines import engine_named
 from connect_core.config.errors_sinks import read_errors_sink, unfit_errors_sink, with_errors_sink
 from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
+from connect_core.config.inferred_fields import with_fields
 from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
@@ -83,10 +84,15 @@ class _Examined:
 
 
 def check_paths(
-    paths: Sequence[Path], home: Path | None, settings: Settings, standing: Mapping[str, Json] | None = None
+    paths: Sequence[Path],
+    home: Path | None,
+    settings: Settings,
+    standing: Mapping[str, Json] | None = None,
+    found: Mapping[str, Json] | None = None,
 ) -> list[Checked]:
     """Every document of the files and folders, with its examples, beside those of the connectors that there are
-    (`standing`, by name). Raises one ConfigError with the faults of all of them."""
+    (`standing`, by name). `found` is what stands for `fields: infer`, by name: without it, what names fields is not
+    checked. Raises one ConfigError with the faults of all of them."""
     written, faults = read_paths(list(paths))
     if not written and not faults:
         raise ConfigError(
@@ -94,7 +100,7 @@ def check_paths(
             where=", ".join(map(str, paths)),
             next_step="Name a document, or a folder that holds some",
         )
-    examined = [_examined(item, home, settings) for item in written]
+    examined = [_examined(item, home, settings, found=found) for item in written]
     for item in examined:
         faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
     faults += _twins(examined)
@@ -123,7 +129,13 @@ def check_beside(written: Written, home: Path | None, settings: Settings, standi
     return replace(checked, notices=(*checked.notices, *unmet))
 
 
-def _examined(written: Written, home: Path | None, settings: Settings, name: str | None = None) -> _Examined:
+def _examined(
+    written: Written,
+    home: Path | None,
+    settings: Settings,
+    name: str | None = None,
+    found: Mapping[str, Json] | None = None,
+) -> _Examined:
     if not isinstance(written.data, dict):
         return _Examined(written, {}, faults=(Fault("", "a document is a mapping of keys to values"),))
     notices: list[str] = []
@@ -137,7 +149,7 @@ def _examined(written: Written, home: Path | None, settings: Settings, name: str
         written = flat.with_lines(translated, written)
     around = Surroundings(home, settings.files_roots, written.file)
     try:
-        data = with_schemas(dict(written.data), around.roots)
+        data = with_fields(with_schemas(dict(written.data), around.roots), found or {})
     except Unread as why:
         return _Examined(written, {}, faults=(fault_at(why.place, str(why), written),))
     faults += _document_faults(data, written)
@@ -253,6 +265,8 @@ def _unmet(item: _Examined, settings: Settings) -> Iterator[Fault]:
     """Examples that do not hold, of a document that is sound."""
     if not item.faults and item.data.get("examples"):
         document = ConnectorDocument.model_validate(item.data)
+        if document.parse.infers:
+            return
         for place, words in unmet_examples(document, item.ends[0], settings.files_roots):
             yield fault_at(place, words, item.written)
 

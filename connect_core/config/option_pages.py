@@ -20,6 +20,7 @@ from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_errors import parse_tolerance
 from connect_core.config.document_parts import Endpoint
 from connect_core.config.example_models import ExampleOutput, check_payload, check_reason
+from connect_core.config.payloads import check_fields
 from connect_core.config.references import is_secret_name
 from connect_core.config.units import parse_bytes, parse_seconds, parse_share, show_bytes, show_seconds
 from connect_core.errors import ConfigError
@@ -199,6 +200,7 @@ _UNITS: dict[Any, str] = {
     parse_bytes: "size",
     parse_share: "percentage",
     parse_tolerance: "none, all or number",
+    check_fields: "mapping or infer",
     check_payload: "text, mapping or list",
     check_reason: "true or text",
 }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from connect_core.config.document_parts import DocumentPart
 from connect_core.config.registries import Registry, SubjectRegistry
 from connect_core.pipeline.formats import avro_format
-from connect_core.pipeline.formats.known import Format, WrittenFormat, check_encode, check_parse, read_format
+from connect_core.pipeline.formats.known import INFER, Format, WrittenFormat, check_encode, check_parse, read_format
 from connect_core.pipeline.formats.patterns import MAX_PATTERN
 from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
@@ -21,10 +22,12 @@ from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.values import Json
 
 
-def check_fields(written: Json | None) -> Json | None:
-    """The fields themselves when each has a type."""
-    if written is not None:
+def check_fields(written: object) -> object:
+    """The fields themselves when each has a type, or `apply` is to find them."""
+    if isinstance(written, dict):
         struct_of(written)
+    elif written not in (None, INFER):
+        raise ValueError(f"{written!r} is neither a mapping of fields to types nor {INFER}")
     return written
 
 
@@ -74,6 +77,14 @@ _SCHEMA_ID: Any = Field(
 )
 
 
+class InferredFrom(DocumentPart):
+    """Where `fields` are from when `apply` has found them in records of the source."""
+
+    at: datetime = Field(description="Written by `apply` beside the fields that it has inferred: when it looked.")
+    records: int = Field(ge=1, description="How many JSON objects it found them in.")
+    others: int = Field(default=0, ge=0, description="How many records beside these were no JSON objects.")
+
+
 class Parse(DocumentPart):
     """What payloads are, so that rules and transforms can name their parts. A record that is not of the format is
     rejected; what is delivered is the payload as it was, unless transforms or encode make another one."""
@@ -94,12 +105,16 @@ class Parse(DocumentPart):
     )
     columns: list[str] = Field(default_factory=list, description="Of csv: the names of its columns, all of them.")
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="Of csv: what separates columns.")
-    fields: Annotated[Json | None, AfterValidator(check_fields)] = Field(
+    fields: Annotated[Json | str | None, BeforeValidator(check_fields)] = Field(
         default=None,
         description="Of json, json-schema, avro and protobuf: the fields of each payload and their types, `{id: int64, "
         "price: 'decimal(12,2)', tags: [text]}`. A record whose values are of other types is rejected. Of avro and "
         "protobuf by default those of the schema. Of cloudevents: the type of `data`, and extensions. Of debezium: the "
-        "fields of the row.",
+        "fields of the row. Of json also `infer`: `apply` finds them in the newest records of the source, once, and "
+        "stores them in its place.",
+    )
+    inferred: InferredFrom | None = Field(
+        default=None, description="Written by `apply`, beside the fields that it has inferred."
     )
     unknown: Literal["reject", "drop"] = Field(
         default="reject",
@@ -117,12 +132,19 @@ class Parse(DocumentPart):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
+        if self.inferred is not None and not isinstance(self.fields, dict):
+            raise ValueError("inferred says where fields are from that apply has inferred; there are none")
         check_parse(self.model_dump(), _defaults(type(self)))
         return self
 
+    @property
+    def infers(self) -> bool:
+        """Whether `apply` has still to find the fields."""
+        return self.fields == INFER
+
     def rows(self) -> Type | None:
-        """What `$.NAME` may be, and of which type; None where payloads say it."""
-        return read_format({"format": self.format}).rows(self.model_dump())
+        """What `$.NAME` may be, and of which type; None where payloads say it, or `apply` will."""
+        return None if self.infers else read_format({"format": self.format}).rows(self.model_dump())
 
 
 class Encode(DocumentPart):

@@ -32,7 +32,7 @@ def unfit_transforms(document: ConnectorDocument, sink: End) -> Iterator[tuple[P
     not find any."""
     rows, takes_rows = document.parse.rows(), sink.configured().plugin.takes_rows
     if rows is None:
-        if document.reshapes or takes_rows:
+        if (document.reshapes or takes_rows) and not document.parse.infers:
             places: Place = (
                 ("sink", sink.system) if takes_rows else ("transforms" if document.transforms else "encode",)
             )

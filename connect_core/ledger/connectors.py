@@ -101,12 +101,18 @@ class Connectors(Transactions):
         """Makes the connector, or adds a revision when the document differs from the newest one."""
         return self.apply_all({name: document}, who=who, why=why)[name]
 
-    def apply_all(self, documents: Mapping[str, Json], *, who: str, why: str = "") -> dict[str, Applied]:
-        """Each document by the name of its connector, in one transaction: all of them or none.
+    def apply_all(
+        self, documents: Mapping[str, Json], *, who: str, why: str = "", made_from: Mapping[str, int] | None = None
+    ) -> dict[str, Applied]:
+        """Each document by the name of its connector, in one transaction: all of them or none. `made_from` has the
+        revision for those that were made from what the ledger had, 0 where it had none.
 
-        Raises Retriable when another `apply` made one of the names at the same moment.
+        Raises Retriable when another `apply` made one of the names, or such a revision, at the same moment.
         """
         with self._write() as connection:
+            for name, revision in sorted((made_from or {}).items()):
+                _lock_name(connection, name)
+                _check_revision(_live(connection, name), name, revision)
             return {name: _apply(connection, name, documents[name], who, why) for name in sorted(documents)}
 
     def revise(self, old: Connector, document: Json, *, who: str, why: str = "") -> Applied | None:
@@ -182,6 +188,11 @@ class Connectors(Transactions):
             alive = CONNECTORS.update().where(CONNECTORS.c.uid == uid, CONNECTORS.c.deleted_at.is_(None))
             if connection.execute(alive.values(live_name=None, deleted_at=now(), target_state="stopped")).rowcount:
                 note(connection, uid, "delete", who, detail={"told": list(told)} if told else None)
+
+
+def _check_revision(found: Connector | None, name: str, revision: int) -> None:
+    if (found.revision if found else 0) != revision:
+        raise Retriable(f"Another command changed connector {name!r} at the same moment", next_step="Try again")
 
 
 def _apply(connection: Connection, name: str, document: Json, who: str, why: str) -> Applied:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 from connect_core.config import ConnectorDocument, load_document, masked
+from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
@@ -37,8 +38,9 @@ def listed(opened: Opened, say: Say) -> list[Json]:
 
 
 def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Json:
-    """One of them with its document (secrets masked), what it promises (`guarantees.promised`), the partitions that are
-    not simply active, the files of bytes that no receipt covered, and with `revisions` all of these, the oldest first.
+    """One of them with its document (secrets masked), what it promises (`guarantees.promised`), the fields of payloads
+    and the contract on them (`schema_contract`), the partitions that are not simply active, the files of bytes that no
+    receipt covered, and with `revisions` all of these, the oldest first.
     """
     connector = opened.ledger.connector(name)
     history = opened.ledger.revisions(connector.uid) if revisions else []
@@ -46,7 +48,8 @@ def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Js
     put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
     told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
     told |= {"aside": put_aside, "set_aside": _set_aside(connector)}
-    told |= {"guarantee": guarantees.promised(load_document(connector.document, f"connector {name}"))}
+    document = load_document(connector.document, f"connector {name}")
+    told |= {"guarantee": guarantees.promised(document), "schema": schema_contract(document)}
     if revisions:
         told["revisions"] = [
             {"revision": r.revision, "difference": r.difference, "who": r.who, "why": r.why, "applied_at": r.applied_at}

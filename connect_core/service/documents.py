@@ -7,8 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect_core.config import Checked, check_paths, difference
+from connect_core.config import Checked, difference
+from connect_core.config.inferred_fields import stored_fields
+from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.service.inferred_fields import checked_paths
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
@@ -17,25 +20,48 @@ if TYPE_CHECKING:
     from connect_core.sdk.values import Json
 
 _ByName = dict[str, "Connector"]
+Show = Callable[[list["Json"]], None]
 
 
-def would_change(paths: Sequence[Path], say: Say) -> list[Json]:
+def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) -> list[Json]:
     """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
-    checked, known, deleted = _checked(paths, say, register=False)
+    known, deleted = _known()
+    checked = _numbered(_checked(paths, known, infer_again), register=False)
+    _say_notices(checked, say)
     return _changes(checked, known, deleted)
 
 
-def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[list[Json]], None]) -> list[Json]:
+def apply(
+    paths: Sequence[Path],
+    *,
+    why: str = "",
+    say: Say,
+    show: Show,
+    infer_again: bool = False,
+    agree: Show = lambda _: None,
+) -> list[Json]:
     """Creates or changes connectors, all of them in one transaction, or none; makes a home and its ledger when there is
-    none. `show` gets the changes before anything is stored."""
+    none. `show` gets the changes before anything is stored. With `infer_again` fields that were inferred are found
+    again; where they are others now, `agree` gets the changes before that, and raises when nobody wants them."""
     from connect_core.orchestration import control
 
-    checked, _, _ = _checked(paths, say, register=True)
+    known, deleted = _known()
+    checked = _checked(paths, known, infer_again)
+    changes = _changes(checked, known, deleted)
+    if changed := [one for one in changes if _finds_others(one["name"], checked, known)]:
+        agree(changed)
+    checked = _numbered(checked, register=True)
+    _say_notices(checked, say)
     with storing() as opened:
         changes = _changes(checked, *_known_to(opened.ledger))
         show(changes)
         documents = {item.document.name: item.data for item in checked}
-        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why)
+        made_from = {
+            name: known[name].revision if name in known else 0
+            for name, data in documents.items()
+            if stored_fields(data) is not None
+        }
+        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why, made_from=made_from)
         for change in changes:
             connector = applied[change["name"]].connector
             change |= {"uid": connector.uid, "revision": connector.revision}
@@ -44,18 +70,19 @@ def apply(paths: Sequence[Path], *, why: str = "", say: Say, show: Callable[[lis
 
 
 def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]:
-    """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well. Of a document
-    without a fault all `examples` hold, so many."""
+    """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well, and a source
+    for the fields that `apply` would infer. Of a document without a fault all `examples` hold, so many."""
     from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
-    checked = check_paths(paths, home, settings, _documents_known(say))
+    checked = checked_paths(paths, home, settings, documents_known(say), looks=probe)
     return [
         {
             "name": item.document.name,
             "where": item.where,
             "notices": list(item.notices),
             "examples": len(item.document.examples),
+            "schema": schema_contract(item.document),
             "guarantee": guarantees.promised(item.document),
             **({"probe": probing.probe(item.document, home)} if probe else {}),
         }
@@ -83,18 +110,31 @@ def options(system: str, key: str = "") -> list[Json]:
     return [fields_of(option) for option in found]
 
 
-def _checked(paths: Sequence[Path], say: Say, *, register: bool) -> tuple[list[Checked], _ByName, _ByName]:
+def _checked(paths: Sequence[Path], known: _ByName, infer_again: bool) -> list[Checked]:
     home, settings = surroundings()
-    known, deleted = _known()
-    checked = check_paths(paths, home, settings, {name: one.document for name, one in known.items()})
-    if any(item.document.encode.registry for item in checked):
-        from connect_core.service.schema_ids import with_schema_ids
+    standing = {name: one.document for name, one in known.items()}
+    return checked_paths(paths, home, settings, standing, again=infer_again)
 
-        checked = with_schema_ids(checked, register=register)
+
+def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:
+    if not any(item.document.encode.registry for item in checked):
+        return checked
+    from connect_core.service.schema_ids import with_schema_ids
+
+    return with_schema_ids(checked, register=register)
+
+
+def _say_notices(checked: Sequence[Checked], say: Say) -> None:
     for item in checked:
         for text in item.notices:
             say(f"{item.where}: {text}")
-    return checked, known, deleted
+
+
+def _finds_others(name: str, checked: Sequence[Checked], known: _ByName) -> bool:
+    """Whether a connector whose fields were inferred has others now that are inferred as well."""
+    before = stored_fields(known[name].document) if name in known else None
+    now = next(stored_fields(item.data) for item in checked if item.document.name == name)
+    return before is not None and now is not None and before != now
 
 
 def _known() -> tuple[_ByName, _ByName]:
@@ -105,7 +145,7 @@ def _known() -> tuple[_ByName, _ByName]:
         return _known_to(opened.ledger)
 
 
-def _documents_known(say: Say) -> dict[str, Json]:
+def documents_known(say: Say) -> dict[str, Json]:
     """Of the connectors that there are, by name; a ledger that cannot be asked is told, and has none."""
     try:
         return {name: connector.document for name, connector in _known()[0].items()}

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 from connect_core.config import database_url, load_document
+from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import WaybillError
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.preview import plan_connector
@@ -15,7 +16,8 @@ from connect_core.service.opened import Opened, surroundings
 
 
 def plan(opened: Opened, name: str) -> Json:
-    """What the next run would move, by partition. `lag` in `unit`; `window_s` is how long a scheduled run stays."""
+    """What the next run would move, by partition. `lag` in `unit`; `window_s` is how long a scheduled run stays;
+    `schema` as `schema_contract` has it."""
     connector = opened.ledger.connector(name)
     resolved = opened.resolved(connector)
     previews = plan_connector(opened.ledger, connector, resolved)
@@ -25,6 +27,7 @@ def plan(opened: Opened, name: str) -> Json:
         "lag": sum(preview.lag for preview in previews),
         "unit": lag_unit(connector),
         "window_s": resolved.window_s,
+        "schema": schema_contract(load_document(connector.document, f"connector {name}")),
         "partitions": [asdict(preview) for preview in previews],
     }
 

@@ -13,15 +13,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, check_paths, load_document, resolve, revealed, with_keys
+from connect_core.config import ConnectorDocument, load_document, resolve, with_keys
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.dry_run import outputs_of, step_by_step
-from connect_core.sdk.batches import RECORD_SCHEMA, typed_batch
+from connect_core.sdk.batches import typed_batch
 from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.values import Json
+from connect_core.service.documents import documents_known
+from connect_core.service.inferred_fields import checked_paths
+from connect_core.service.newest_records import newest as records_of
 from connect_core.service.opened import Opened, surroundings
-from connect_core.systems import SYSTEMS, checked
+from connect_core.systems import SYSTEMS
 from connect_core.work import Side
 
 _BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
@@ -45,9 +48,10 @@ def applied(opened: Opened, name: str) -> Tried:
 
 
 def written(path: Path) -> Tried:
-    """Of a file that holds one document, applied or not. Raises ConfigError with all of its faults."""
+    """Of a file that holds one document, applied or not; fields that it infers are those that `apply` would store.
+    Raises ConfigError with all of its faults."""
     home, settings = surroundings()
-    found = check_paths([path], home, settings)
+    found = checked_paths([path], home, settings, {}, stored=documents_known(lambda _: None))
     if len(found) > 1:
         names = ", ".join(one.document.name for one in found)
         raise ConfigError(f"There are {len(found)} documents: {names}", where=str(path), next_step="Name a file of one")
@@ -57,29 +61,12 @@ def written(path: Path) -> Tried:
 
 def newest(tried: Tried, last: int) -> list[Json]:
     """Of the newest `last` records. Raises ConfigError where a source cannot be looked at without taking records."""
-    return _became(tried.document, *_newest(tried.source(), last))
+    return _became(tried.document, *records_of(tried.source(), last, instead=_BY_HAND))
 
 
 def typed(tried: Tried, record: TypedRecord) -> list[Json]:
     """Of a record typed by hand."""
     return _became(tried.document, typed_batch(SYSTEMS[tried.document.source.system].typed(record)))
-
-
-def _newest(source: Side, last: int) -> tuple[pa.RecordBatch, str | None]:
-    """With the path of their file, where they have one. The rows of several queues get offsets that tell them apart;
-    those of a file have theirs."""
-    plugin = SYSTEMS[source.system]
-    if plugin.peek_source is None or plugin.source_options is None:
-        raise ConfigError(f"Records of {source.system} cannot be shown without taking them from it", next_step=_BY_HAND)
-    table = plugin.peek_source(checked(plugin.source_options, revealed(source), "source"), last)
-    path = table.column("path")[0].as_py() if "path" in table.column_names and len(table) else None
-    columns = [
-        pa.array(range(len(table)), pa.int64())
-        if name == "offset" and path is None
-        else table.column(name).combine_chunks()
-        for name in RECORD_SCHEMA.names
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA), path
 
 
 def _became(document: ConnectorDocument, records: pa.RecordBatch, path: str | None = None) -> list[Json]:

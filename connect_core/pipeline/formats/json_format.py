@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from connect_core.pipeline.formats.payload_format import Lookup, PayloadFormat, Reader, Writer, of_values, to_values
 from connect_core.rows.envelope_schemas import USUAL_FLAVOR
 from connect_core.rows.types import Type, struct_of
@@ -9,7 +11,7 @@ from connect_core.sdk.values import Json
 
 
 class JsonFormat(PayloadFormat):
-    reading_options = ("fields", "unknown")
+    reading_options: ClassVar[tuple[str, ...]] = ("fields", "unknown", "inferred")
     is_plain_json = True
 
     def rows(self, parse: Json) -> Type | None:
@@ -27,6 +29,7 @@ class JsonFormat(PayloadFormat):
 
 
 class EnvelopeFormat(JsonFormat):
+    reading_options = ("fields", "unknown")
     writing_options = ("flavor",)
     is_plain_json = False
 

@@ -34,6 +34,9 @@ Format = Literal[
 WrittenFormat = Literal["none", "json", "json-schema", "avro", "protobuf", "debezium", "cloudevents", "csv", "text"]
 """What `encode.format` may be."""
 
+INFER = "infer"
+"""What `parse.fields` may be instead of fields."""
+
 FORMATS: Mapping[str, PayloadFormat] = {
     "none": PayloadFormat(),
     "json": JsonFormat(),
@@ -70,6 +73,8 @@ def check_parse(parse: Json, defaults: Json) -> None:
     drops = parse["fields"] is not None or read_format(parse).drops_without_fields
     if parse["unknown"] != defaults["unknown"] and not drops:
         raise ValueError("unknown goes with fields")
+    if parse["fields"] == INFER and parse["format"] != "json":
+        raise ValueError("fields: infer goes with format json")
     read_format(parse).check_reading(parse)
 
 

@@ -94,6 +94,10 @@ def resolved(
         # Else each attempt could write another number (delivery rule 8).
         words = "The schema that it writes with has no number"
         raise ConfigError(words, where=f"connector {connector.name}: encode", next_step="Apply its document again")
+    if document.parse.infers:
+        # Else each attempt could read with other fields.
+        words = "The fields that it infers were not found yet"
+        raise ConfigError(words, where=f"connector {connector.name}: parse", next_step="Apply its document again")
     return resolve(document, home, settings, connector.uid, pinned)
 
 

@@ -25,8 +25,8 @@ def peek(sink: Json, last: int) -> list[Json]:
 
 
 def newest(options: FileSourceOptions, last: int) -> pa.Table:
-    """Of the file that was written last, and where that is."""
-    paths = sorted(expanded(options.path), key=os.path.getmtime)
+    """Of the file that was written last, and where that is. A log that was rotated a moment ago is empty."""
+    paths = sorted(filter(os.path.getsize, expanded(options.path)), key=os.path.getmtime)
     path = str(paths[-1]) if paths else ""
     rows = [
         {"value": line, "offset": offset, "operation": OPERATION_NONE, "path": path}

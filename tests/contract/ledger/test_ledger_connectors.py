@@ -57,6 +57,18 @@ def test_several_documents_are_applied_together_or_not_at_all(ledger: Ledger) ->
     }
 
 
+def test_what_was_made_from_another_revision_is_not_stored(ledger: Ledger) -> None:
+    with pytest.raises(Retriable, match="Another command changed connector 'a'"):
+        ledger.apply_all({"a": {"n": 1}}, who="ann", made_from={"a": 1})
+    ledger.apply_all({"a": {"n": 1}}, who="ann", made_from={"a": 0})
+    for revision in (0, 2):
+        with pytest.raises(Retriable, match="Another command changed connector 'a'"):
+            ledger.apply_all({"a": {"n": 2}, "b": {"n": 1}}, who="bob", made_from={"a": revision})
+    assert [(one.name, one.revision) for one in ledger.connectors()] == [("a", 1)]
+    ledger.apply_all({"a": {"n": 2}, "b": {"n": 1}}, who="bob", made_from={"a": 1})
+    assert [(one.name, one.revision) for one in ledger.connectors()] == [("a", 2), ("b", 1)]
+
+
 def test_a_deleted_name_can_be_used_again_and_its_history_stays(ledger: Ledger) -> None:
     old = ledger.apply("orders", {"a": 1}, who="ann").connector
     ledger.delete(old.uid, who="bob")
