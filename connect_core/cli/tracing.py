@@ -27,16 +27,55 @@ def trace(
         str, typer.Option("--target", metavar="QUEUE:OFFSET", help="The one at this place of the target.")
     ] = "",
     key: Annotated[str, typer.Option("--key", help="Those in the target with this key, or message id.")] = "",
+    source_key: Annotated[
+        str, typer.Option("--source-key", help="Those in the source with this key, or message id.")
+    ] = "",
+    when: Annotated[
+        str,
+        typer.Option(
+            "--when", metavar="CONDITION", help="Those in a window of the source for which it holds, as in rules."
+        ),
+    ] = "",
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range", metavar="PARTITION:BEGIN-END", help="With --when: where to look. May be given several times."
+        ),
+    ] = None,
+    begin: Annotated[
+        str, typer.Option("--from", help='With --when: records stored since a time with its zone, or "2h" ago.')
+    ] = "",
+    end: Annotated[str, typer.Option("--to", help="With --when: records stored before; without it, now.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Follow one record: through which ranges and runs it went, and where it is now. Nothing is written."""
     from connect_core.service import tracing
+    from connect_core.service.source_search import SearchWindow
 
-    if [bool(source), bool(target), bool(key)].count(True) != 1:
-        raise ConfigError("Name one record", next_step="Give one of --source, --target, --key")
+    if list(map(bool, (source, target, key, source_key, when))).count(True) != 1:
+        raise ConfigError("Name one record", next_step="Give one of --source, --target, --key, --source-key, --when")
+    if not when and (ranges or begin or end):
+        raise ConfigError("--range, --from and --to go with --when")
+    window = SearchWindow(begin, end, tuple(ranges or ()))
     with reading() as opened:
-        told = tracing.traced(opened, name, source=source, target=target, key=key)
-    output.emit(as_json, told, lambda: _show(told["records"]))
+        told = tracing.traced(
+            opened, name, source=source, target=target, key=key, source_key=source_key, when=when, window=window
+        )
+
+    def for_people() -> None:
+        _show(told["records"])
+        if "searched" in told:
+            _show_searched(len(told["records"]), told["searched"])
+
+    output.emit(as_json, told, for_people)
+
+
+def _show_searched(found: int, searched: dict[str, Any]) -> None:
+    for notice in searched["notices"]:
+        output.notice(notice)
+    output.line(f"{output.count(found, 'record')} found in {searched['read']:,} read")
+    for rest in searched["rest"]:
+        output.line(f"not searched: --range {rest}")
 
 
 def _show(records: list[dict[str, Any]]) -> None:

@@ -65,6 +65,14 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
         yield from _of_sink(sink, fields.with_those_of(document.rules))
 
 
+def impossible_in(condition: str, document: ConnectorDocument) -> list[str]:
+    """What a condition names that no record of the document's source can have, in words. Payloads are JSON, which may
+    have any fields, or of a format that names them."""
+    plugin, parse = option_models.plugin(document.source.system), document.parse
+    rows = None if parse.format in ("none", "json") else parse.rows()
+    return list(_of_condition(condition, _Fields(document.source.system, plugin.source_fields, rows))) if plugin else []
+
+
 class _Fields:
     """Those that records of a source may have; `rows` are the fields of their payloads, None where any may be."""
 

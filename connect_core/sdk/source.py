@@ -147,6 +147,15 @@ class OfFiles(Protocol):
 
 
 @runtime_checkable
+class Keyed(Protocol):
+    """A source whose server finds records by their key without reading all of them."""
+
+    def offsets_with_key(self, key: str) -> Sequence[tuple[Partition, int]]:
+        """Where records with this key, or of this id, are now. Reads only; bounded by what the server keeps of keys,
+        and gives at once."""
+
+
+@runtime_checkable
 class RemoteState(Protocol):
     """A source or a sink for which its server keeps something as long as the connector lives."""
 

@@ -1,5 +1,5 @@
-"""Follows one record: from its place in the source, its place in the target, or its key, through ranges and receipts to
-where it stands now. Reads only: nothing is written, no lease is taken."""
+"""Follows one record: from its place in the source, its place in the target, its key, or what its payload says, through
+ranges and receipts to where it stands now. Reads only: nothing is written, no lease is taken."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from connect_core.errors import ConfigError
 from connect_core.ledger import BegunRange, Connector, DeadLetter, SettledRange, moves_letters
+from connect_core.replication.backfill.searching import SearchWindow
 from connect_core.sdk.records import Coordinates, Partition
 from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
 from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
+from connect_core.service import source_search
 from connect_core.service.opened import Opened
 from connect_core.service.verifying import claim_of, sink_of
 
@@ -19,32 +21,55 @@ _CANNOT = "its target cannot be asked for one record; its receipt says where tho
 
 
 class _Wanted(NamedTuple):
-    """A record of a connector. Without a lineage: whatever has that offset, in any stream and incarnation."""
+    """A record of a connector. Without a lineage: whatever has that offset, in any stream; and in any incarnation,
+    unless one is given."""
 
     partition: Partition
     offset: int
     of: Coordinates | None = None
+    incarnation: int | None = None
 
     def has(self, stream: str, incarnation: int) -> bool:
         lineage = self.of.lineage if self.of else None
-        return lineage is None or (lineage.stream, lineage.incarnation) == (stream, incarnation)
+        if lineage is None:
+            return self.incarnation in (None, incarnation)
+        return (lineage.stream, lineage.incarnation) == (stream, incarnation)
 
 
-def traced(opened: Opened, name: str, *, source: str = "", target: str = "", key: str = "") -> Json:
-    """What became of the record at `source` (PARTITION:OFFSET), of the one that stands at a place of the `target`, or
-    of those in the target with a `key`; one of the three is given. Raises ConfigError where there is none."""
+def traced(
+    opened: Opened,
+    name: str,
+    *,
+    source: str = "",
+    target: str = "",
+    key: str = "",
+    source_key: str = "",
+    when: str = "",
+    window: SearchWindow | None = None,
+) -> Json:
+    """What became of the record at `source` (PARTITION:OFFSET), of the one that stands at a place of the `target`, of
+    those with a `key` in the target or a `source_key` in the source, or of those in a `window` of the source `when` a
+    condition holds; one of the five is given. Raises ConfigError where there is none; but what is found by a condition
+    may be nothing, and `searched` says where it was looked for."""
     connector = opened.ledger.connector(name)
+    told: Json = {"connector": name}
     with ExitStack() as resources:
         if source:
             wanted = [_at(opened, connector, source)]
+        elif source_key:
+            wanted = [_Wanted(*one) for one in source_search.with_key(opened, connector, source_key)]
+        elif when:
+            found = source_search.holding(opened, connector, when, window or SearchWindow())
+            wanted = [_Wanted(one.partition, one.offset, incarnation=one.incarnation) for one in found.found]
+            told["searched"] = {"read": found.read, "rest": found.rest, "notices": found.notices}
         else:
             sink, newest = _newest(opened, connector, resources)
-            found = sink.at_place(target) if target else sink.with_key(newest.pins.target, key)
-            wanted = _of_coordinates(opened, connector, found, target or f"key {key}")
+            named = sink.at_place(target) if target else sink.with_key(newest.pins.target, key)
+            wanted = _of_coordinates(opened, connector, named, target or f"key {key}")
         records = [_trace(opened, connector, one, resources) for one in wanted]
         if target:
             records = [one | {"what": one["what"] or _beside(target, one["ranges"])} for one in records]
-        return {"connector": name, "records": records}
+        return told | {"records": records}
 
 
 def _at(opened: Opened, connector: Connector, source: str) -> _Wanted:
@@ -92,7 +117,8 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
             where=where,
             next_step=whose
             if found
-            else "Keys are found in the topics of the newest range, as long as brokers keep them",
+            else "Keys are found in the topics of the newest range, as long as brokers keep them. What did not get"
+            " there is found in the source: --source-key, or --when",
         )
     return list(mine.values())
 
@@ -267,6 +293,10 @@ def _of_none(opened: Opened, connector: Connector, wanted: _Wanted) -> str:
             )
             return f"It was not moved: {by} ({gap.reason})"
     committed = [one for one in ledger.offsets(uid, LIVE) if one.partition == wanted.partition]
+    if committed and wanted.incarnation not in (None, committed[0].position.incarnation):
+        return (
+            "It was not read yet: the source was replaced since the last run, and this record is of what is there now"
+        )
     at = committed[0].position.offset if committed else 0
     if wanted.offset >= at:
         return f"It was not read yet: the next run begins at {at:,}"

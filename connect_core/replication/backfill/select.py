@@ -149,7 +149,7 @@ def looked_at(source: Source, selected: Selection, accept_gaps: bool, where: str
     end of a part: a source need not look so far ahead."""
     kept: list[Part] = []
     gone = list(selected.gone)
-    for part, seen in _seen(source, selected.parts):
+    for part, seen in looked_at_each(source, selected.parts):
         told = list(_told(part, seen))
         gone += told
         if seen.incarnation == part.incarnation and seen.begin < part.end:
@@ -164,7 +164,7 @@ def looked_at(source: Source, selected: Selection, accept_gaps: bool, where: str
     return Selection(merged(kept), (*selected.notices, *(f"gone: {one}" for one in gone)))
 
 
-def _seen(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]]:
+def looked_at_each(source: Source, parts: Sequence[Part]) -> Iterator[tuple[Part, Bounds]]:
     """What a run would see that goes on at the begin of each part. A partition is asked about one place at a time."""
     waiting = list(parts)
     while waiting:

@@ -8,10 +8,29 @@ from typing import Any
 import pyarrow as pa
 
 from connect_core.pipeline.fields import Fields
+from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.rules import Rules
 from connect_core.pipeline.shaping import Pipeline
 from connect_core.replication.worker.schemas import lookup_of
 from connect_core.sdk.values import Json, Reject
+
+
+class Matching:
+    """What the condition names of a payload is looked for in it as it is: a record that a run would reject, as not of
+    the fields that the document says, is found as well. Other formats than JSON need what `parse` says."""
+
+    def __init__(self, condition: str, parse: Json, path: str | None) -> None:
+        kinds = {one.kind for one in names_in(read_condition(condition)).values()}
+        needs_format = "payload" in kinds and parse.get("format", "json") != "json"
+        document: Json = {"filter": {"when": condition}} | ({"parse": parse} if needs_format else {})
+        self._pipeline = Pipeline(document, path, lookup_of(document))
+
+    def offsets(self, records: pa.RecordBatch) -> Sequence[int]:
+        if not len(records):
+            return []
+        passed, _ = self._pipeline.passing(records)
+        offsets: Sequence[int] = passed.records.column("offset").to_pylist()
+        return offsets
 
 
 def outputs_of(

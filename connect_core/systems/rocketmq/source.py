@@ -53,7 +53,7 @@ from connect_core.systems.rocketmq.times import first_stored_at
 
 
 class RocketMQSource:
-    """A `sdk.source.Source`."""
+    """A `sdk.source.Source`, and `Keyed`."""
 
     def __init__(self, options: RocketMQSourceOptions, resources: ExitStack | None = None) -> None:
         self._options = options
@@ -186,6 +186,16 @@ class RocketMQSource:
                 partition: first_stored_at(client, queue, client.offsets.begin(queue), ends[queue], moment_ms)
                 for partition, queue in queues.items()
             }
+
+    def offsets_with_key(self, key: str) -> list[tuple[Partition, int]]:
+        """By the index of the brokers, of each at most 64."""
+        found: list[tuple[Partition, int]] = []
+        with self._connecting.client() as client:
+            for topic in self._topics(client):
+                with suppress(TopicMissing):
+                    messages = client.with_key(topic, key)
+                    found += [(Partition(str(queue)), message.queue_offset) for queue, message in messages]
+        return found
 
     def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
         return offset

@@ -1,4 +1,4 @@
-"""`waybill trace` follows one record: by its place in the source, in the target, or its key."""
+"""`waybill trace` follows one record: by its place in the source, in the target, its key, or what it says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
+from connect_core.rocketmq.wire import properties
 from tests.faults.kit.processes import wait_for
 from tests.faults.kit.topics import fill
 from tests.site import Site
@@ -146,3 +147,57 @@ def test_copies_have_places_of_their_own(inline_site: Site) -> None:
     assert len({*places}) == 2
     [alone] = traced(inline_site, "--target", places[1])
     assert alone["ranges"] == record["ranges"][1:]
+
+
+def test_what_never_got_into_the_target_is_found_in_the_source(inline_site: Site) -> None:
+    """By its key there, and by what it says: it is filtered, and the target knows nothing of it."""
+    site, origin = inline_site, f"{inline_site.topic}-in"
+    orders = [("paid", "k1 n1", b'{"id":1}'), ("open", "k2 n2", b'{"id":2}'), ("paid", "k3", b"no JSON")]
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.create(origin, 1)
+        [queue] = client.topics.write_queues(origin)
+        sender, deadline = client.sender(queue), time.monotonic() + 60
+        for tags, keys, body in orders:
+            texts = properties.encode({"TAGS": tags, "KEYS": keys, "UNIQ_KEY": f"{keys[:2].upper()}-{site.topic}"})
+            sender.submit(encode_batch([body], [texts]), deadline=deadline)
+        sender.finish(deadline=deadline)
+        wait_for(lambda: client.with_key(origin, "k2"), "the index of the broker")
+    source = {"rocketmq": {"name_servers": site.name_servers, "topics": [origin]}}
+    sink = {"rocketmq": {"name_servers": [*site.name_servers], "topic": site.topic, "queues": 1}}
+    site.apply("a", {"source": source, "sink": sink, "filter": {"tags": ["paid"]}})
+    [before] = traced(site, "--source-key", "k2")
+    assert "not read yet" in before["what"]
+    site.waybill("run", "a", "--engine", "inline")
+    assert "--source-key" in site.waybill("trace", "a", "--key", "k2", code=WRONG)
+    [record] = traced(site, "--source-key", "k2")
+    assert (record["partition"], record["offset"]) == (str(queue), 1)
+    assert record["ranges"][0]["state"] == "not there"
+    for words in (
+        ("--source-key", "n2"),
+        ("--source-key", f"K2-{site.topic}"),
+        ("--when", "$.id = 2", "--from", "1h"),
+        ("--when", "$.id = 2", "--range", f"{queue}:-"),
+        ("--when", "TAGS = 'open'", "--range", f"{queue}:1-2"),
+    ):
+        assert traced(site, *words) == [record], words
+    [delivered] = traced(site, "--when", "payload:text = 'no JSON'", "--from", "1h")
+    assert delivered["ranges"][0]["state"] == "delivered"
+    told = site.json("trace", "a", "--when", "$.id = 2", "--from", "1h", "--to", "30m")
+    assert (told["records"], told["searched"]["read"]) == ([], 0)
+    site.waybill("trace", "a", "--source-key", "k9", code=WRONG)
+
+
+def test_a_record_of_a_topic_that_was_created_anew_is_not_taken_for_the_one_before(inline_site: Site) -> None:
+    site, origin = inline_site, f"{inline_site.topic}-in"
+    fill(site.name_servers, origin, [[b'{"id":1}']])
+    source = {"rocketmq": {"name_servers": site.name_servers, "topics": [origin]}}
+    sink = {"rocketmq": {"name_servers": [*site.name_servers], "topic": site.topic, "queues": 1}}
+    site.apply("a", {"source": source, "sink": sink})
+    site.waybill("run", "a", "--engine", "inline")
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.topics.delete(origin)
+    fill(site.name_servers, origin, [[b'{"id":2}', b'{"id":3}']])
+    told = site.json("trace", "a", "--when", "$.id >= 1", "--range", f"{origin}/broker-a/0:0-")
+    assert [one["offset"] for one in told["records"]] == [0, 1]
+    assert [one["ranges"] for one in told["records"]] == [[], []]
+    assert all("not read yet: the source was replaced" in one["what"] for one in told["records"])
