@@ -8,5 +8,6 @@ payload with the declared types, `envelope_columns` makes these of what JSON has
 schemas, `avro_parts` compares them with the declared types, `avro_frames` is what stands before a value; values are the
 work of `avro_reading`, `avro_strict` and `avro_writing`. Of Protobuf, `protobuf_schemas` reads descriptors, and
 `protobuf_parts` and `protobuf_frames` do what those of Avro do; `protobuf_wire` makes the class by which messages are
-read and written, in `protobuf_reading`, `protobuf_columns`, `protobuf_strict` and `protobuf_writing`. Pure.
+read and written, in `protobuf_reading`, `protobuf_columns`, `protobuf_strict` and `protobuf_writing`.
+`reading_by_schema` is what both have in common. Pure.
 """

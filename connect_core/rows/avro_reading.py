@@ -7,13 +7,14 @@ Python could hold. Then they become the declared columns.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from connect_core.rows.avro_frames import Framed, Key, split_frame
+from connect_core.rows.avro_frames import Key, split_frame
 from connect_core.rows.avro_parts import Framing, reading_part
 from connect_core.rows.avro_schemas import AvroNode, schema_node, wire_schema
 from connect_core.rows.avro_strict import VALUES, NotAvro, check_strictly
@@ -22,15 +23,12 @@ from connect_core.rows.envelope_schemas import EnvelopePart, Misfit
 from connect_core.rows.json_columns import failing
 from connect_core.rows.json_faults import expected, inner
 from connect_core.rows.json_reading import Read
+from connect_core.rows.reading_by_schema import KnownSchemas, read_by_schema
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type
 
-LONGEST = 4 << 20
-"""Bytes of a value: as objects of Python it is many times as big."""
 PART = 1 << 20
 """Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
-SCHEMAS = 1000
-"""So many are remembered."""
 
 Schemas = Callable[[int], object]
 """The schema that a registry has under a number. Raises Misfit where it has none that can be read; what the registry
@@ -61,38 +59,14 @@ class AvroReader:
         schemas: Schemas | None = None,
     ) -> None:
         self._type, self._framing, self._unknown, self._ask = rows, framing, unknown, schemas
-        self._schemas: dict[Key, _Known | str] = {key: self._made(schema) for key, schema in known.items()}
-        self._given = len(self._schemas)
+        self._schemas: KnownSchemas[Key, _Known] = KnownSchemas(
+            {key: self._made(schema) for key, schema in known.items()}
+        )
 
     def read(self, values: pa.Array) -> Read:
         """`values` are binary. Each is a row or has a reason."""
-        unfit: dict[int, str] = {}
-        by_key: dict[Key, tuple[list[int], list[bytes]]] = {}
-        for row, value in enumerate(values.to_pylist()):
-            framed = split_frame(self._framing, value)
-            if not isinstance(framed, Framed) or len(framed.payload) > LONGEST:
-                unfit[row] = framed if isinstance(framed, str) else f"longer than {LONGEST >> 20} MiB"
-                continue
-            places, payloads = by_key.setdefault(framed.key, ([], []))
-            places.append(row)
-            payloads.append(framed.payload)
-        found: list[tuple[list[int], pa.StructArray]] = []
-        for key, (places, payloads) in by_key.items():
-            known = self._schema(key)
-            if isinstance(known, str):
-                unfit |= dict.fromkeys(places, known)
-                continue
-            begin = 0
-            while begin < len(payloads):
-                read, end = _read(known, payloads, begin)
-                unfit |= {places[begin + row]: reason for row, reason in read.unfit}
-                gone = {row for row, _ in read.unfit}
-                found.append(([row for at, row in enumerate(places[begin:end]) if at not in gone], read.rows))
-                begin = end
-        rows = pa.concat_arrays([part for _, part in found] or [pa.array([], arrow_type(self._type))])
-        order = np.argsort(np.array([row for places, _ in found for row in places], np.int64))
-        in_order = bool((np.diff(order) == 1).all())
-        return Read(rows if in_order else rows.take(pa.array(order)), sorted(unfit.items()))
+        split = partial(split_frame, self._framing)
+        return read_by_schema(values, self._type, split, self._schema, _read)
 
     def _schema(self, key: Key) -> _Known | str:
         """Or why its values are not read."""
@@ -106,10 +80,7 @@ class AvroReader:
             known = self._made(self._ask(key))
         except Misfit as why:
             known = str(why)
-        if len(self._schemas) >= self._given + SCHEMAS:
-            self._schemas = dict(list(self._schemas.items())[: self._given])
-        self._schemas[key] = f"schema {key}: {known}" if isinstance(known, str) else known
-        return self._schemas[key]
+        return self._schemas.add(key, f"schema {key}: {known}" if isinstance(known, str) else known)
 
     def _made(self, schema: object) -> _Known | str:
         from fastavro import parse_schema

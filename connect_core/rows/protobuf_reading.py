@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,23 +12,19 @@ import pyarrow as pa
 from connect_core.rows.envelope_schemas import Misfit
 from connect_core.rows.json_reading import Read
 from connect_core.rows.protobuf_columns import ProtobufColumns
-from connect_core.rows.protobuf_frames import FramedMessage, Key, split_frame
+from connect_core.rows.protobuf_frames import Key, split_frame
 from connect_core.rows.protobuf_parts import Framing, reading_fields
 from connect_core.rows.protobuf_schemas import message_at
 from connect_core.rows.protobuf_strict import VALUES, Bound, Fields, NotProtobuf, check_strictly
 from connect_core.rows.protobuf_wire import wire_class
-from connect_core.rows.schema import arrow_type
+from connect_core.rows.reading_by_schema import KnownSchemas, read_by_schema
 from connect_core.rows.types import Type
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-LONGEST = 4 << 20
-"""Bytes of a value: as columns it is many times as big."""
 PART = 1 << 20
 """Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
-SCHEMAS = 1000
-"""So many are remembered."""
 
 Files = Callable[[int], bytes]
 """The file that a registry has under a number, the last of a FileDescriptorSet. Raises Misfit where it has none that
@@ -58,39 +55,13 @@ class ProtobufReader:
         message: str = "",
     ) -> None:
         self._type, self._framing, self._unknown, self._ask, self._name = rows, framing, unknown, files, message
-        self._schemas: dict[Key, _Known | str] = {key: self._made(one) for key, one in known.items()}
-        self._given = len(self._schemas)
+        self._schemas: KnownSchemas[Key, _Known] = KnownSchemas({key: self._made(one) for key, one in known.items()})
         self._numbers = {key[0] for key in known if key is not None}
 
     def read(self, values: pa.Array) -> Read:
         """`values` are binary. Each is a row or has a reason."""
-        unfit: dict[int, str] = {}
-        by_key: dict[Key, tuple[list[int], list[bytes]]] = {}
-        for row, value in enumerate(values.to_pylist()):
-            framed = split_frame(self._framing, value)
-            if not isinstance(framed, FramedMessage) or len(framed.payload) > LONGEST:
-                unfit[row] = framed if isinstance(framed, str) else f"longer than {LONGEST >> 20} MiB"
-                continue
-            places, payloads = by_key.setdefault(framed.key, ([], []))
-            places.append(row)
-            payloads.append(framed.payload)
-        found: list[tuple[list[int], pa.StructArray]] = []
-        for key, (places, payloads) in by_key.items():
-            known = self._schema(key)
-            if isinstance(known, str):
-                unfit |= dict.fromkeys(places, known)
-                continue
-            begin = 0
-            while begin < len(payloads):
-                read, end = self._part(known, payloads, begin)
-                unfit |= {places[begin + row]: reason for row, reason in read.unfit}
-                gone = {row for row, _ in read.unfit}
-                found.append(([row for at, row in enumerate(places[begin:end]) if at not in gone], read.rows))
-                begin = end
-        rows = pa.concat_arrays([part for _, part in found] or [pa.array([], arrow_type(self._type))])
-        order = np.argsort(np.array([row for places, _ in found for row in places], np.int64))
-        in_order = bool((np.diff(order) == 1).all())
-        return Read(rows if in_order else rows.take(pa.array(order)), sorted(unfit.items()))
+        split = partial(split_frame, self._framing)
+        return read_by_schema(values, self._type, split, self._schema, self._part)
 
     def _part(self, known: _Known, payloads: list[bytes], begin: int) -> tuple[Read, int]:
         """As many as are decoded at once, and where they end; rows are counted from `begin` on."""
@@ -152,10 +123,7 @@ class ProtobufReader:
             known = self._made(self._named(message_at(self._ask(number), place)))
         except Misfit as why:
             known = str(why)
-        if len(self._schemas) >= self._given + SCHEMAS:
-            self._schemas = dict(list(self._schemas.items())[: self._given])
-        self._schemas[key] = f"schema {number}: {known}" if isinstance(known, str) else known
-        return self._schemas[key]
+        return self._schemas.add(key, f"schema {number}: {known}" if isinstance(known, str) else known)
 
     def _named(self, message: Descriptor) -> Descriptor:
         if self._name and message.full_name != self._name:

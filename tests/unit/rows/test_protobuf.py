@@ -17,10 +17,11 @@ from connect_core.rows.json_reading import Read
 from connect_core.rows.json_writing import WrittenRows
 from connect_core.rows.protobuf_frames import FramedMessage, frame, split_frame
 from connect_core.rows.protobuf_parts import Framing, reading_fields, writing_fields
-from connect_core.rows.protobuf_reading import LONGEST, ProtobufReader
+from connect_core.rows.protobuf_reading import ProtobufReader
 from connect_core.rows.protobuf_schemas import check_descriptors, fields_of, message_at, message_of, place_of
 from connect_core.rows.protobuf_strict import VALUES
 from connect_core.rows.protobuf_writing import ProtobufWriter
+from connect_core.rows.reading_by_schema import LONGEST
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type, struct_of, type_of
 from tests.protobuf import descriptor_set, descriptors
@@ -177,6 +178,19 @@ def test_what_no_field_can_be_is_refused_by_name(text: str, reason: str) -> None
     with pytest.raises(Misfit) as raised:
         fields_of(message(text))
     assert str(raised.value).startswith(reason)
+
+
+def test_a_schema_that_grows_without_end_is_refused_and_read_as_far_as_fields_say() -> None:
+    """Each message holds the one before twice."""
+    more = "message B0 { int32 x = 1; }" + "".join(
+        f"message B{at} {{ B{at - 1} x = 1; B{at - 1} y = 2; }}" for at in range(1, 19)
+    )
+    text = proto3("B18 x = 1;", more)
+    with pytest.raises(Misfit, match="the schema has more than 10,000 fields; fields say which of them are read"):
+        fields_of(message(text))
+    assert read({"x": {"y": {"x": {"z": "text"}}}}, text, b"\x0a\2\x12\0", unknown="drop").rows.to_pylist() == [
+        {"x": {"y": {"x": None}}}
+    ]
 
 
 def test_a_message_that_holds_itself_is_read_as_deep_as_fields_say() -> None:
