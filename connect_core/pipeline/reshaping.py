@@ -6,9 +6,9 @@ that cannot be read, changed or written is rejected, with the payload that it ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,16 @@ from connect_core.pipeline.changes import with_before, with_operations
 from connect_core.pipeline.formats.known import read_format, written_format
 from connect_core.pipeline.formats.payload_format import Lookup, Writer
 from connect_core.pipeline.formats.payloads import others, taken
+from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows
+from connect_core.rows.json_unwritable import unwritable
 from connect_core.rows.json_writing import written
 from connect_core.rows.types import Type
 from connect_core.sdk.batches import ROW
+from connect_core.sdk.templates import Reference, template
 from connect_core.sdk.values import Json, Reject
 
 Unfit = Iterable[tuple[int, str]]
@@ -57,7 +60,9 @@ class Reshaping:
         self._encodes = bool(transforms or self._encode)
         self._read_format = read_format(self._parse)
         self._written_format = written_format(self._encode) if self._encodes else self._read_format
-        self._hides = not self._written_format.is_plain_json and document.get("rules") is not None
+        hides = not self._written_format.is_plain_json
+        self._named = _named_by(document.get("rules", ())) if hides else ()
+        """The fields that rules name, where the payload is no JSON in which they are."""
         self._read = self._read_format.reader(self._parse, lookup)
 
     def reshaped(self, records: pa.RecordBatch, most_bytes: int | None = None) -> Reshaped:
@@ -73,6 +78,11 @@ class Reshaping:
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
         rows, kept = stepped.rows.struct, stepped.rows.records
+        if self._named and (unnamed := unwritable(_only(rows, self._named))):
+            unfit = {int(places[row]): f"rules: {unnamed[row]}" for row in sorted(unnamed, reverse=True)}
+            rejected += _rejects(records, "encode", "NotEncoded", unfit.items())
+            stays = np.flatnonzero(~np.isin(places, list(unfit)))
+            rows, kept, places = taken(rows, stays), taken(kept, stays), places[stays]
         if self._encodes:
             kept, unwritten = self._write(rows, kept)
             unfit = {int(places[row]): why for row, why in reversed(unwritten)}
@@ -82,7 +92,7 @@ class Reshaping:
             rows, kept = taken(rows, fit[whole]), taken(kept, np.flatnonzero(whole))
         kept = kept.append_column(ROW, rows) if self._shows_rows else kept
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
-        return Reshaped(kept, in_order, _json(rows) if self._hides else None)
+        return Reshaped(kept, in_order, written(_only(rows, self._named)).values if self._named else None)
 
     @cached_property
     def _write(self) -> Writer:
@@ -92,15 +102,21 @@ class Reshaping:
         return self._written_format.writer(self._encode, rows)
 
 
-def _json(rows: pa.StructArray) -> pa.Array:
-    """Of each row; null where JSON has no form for it."""
-    texts, unfit = written(rows)
-    if not unfit:
-        return texts
-    found: list[bytes | None] = [None] * len(rows)
-    for row, text in zip(others(len(rows), [row for row, _ in unfit]), texts.to_pylist(), strict=True):
-        found[row] = text
-    return pa.array(found, pa.binary())
+def _named_by(rules: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The top-level fields."""
+    named: set[Reference] = set()
+    for rule in rules:
+        for setting in ("to", "tags", "keys"):
+            named |= template(rule.get(setting) or "").names()
+        if when := rule.get("when"):
+            named |= set(names_in(read_condition(when)).values())
+    return tuple(sorted({one.steps[0] for one in named if one.steps and isinstance(one.steps[0], str)}))
+
+
+def _only(rows: pa.StructArray, names: Iterable[str]) -> pa.StructArray:
+    """Those of these fields that there are."""
+    fields = [rows.type.field(name) for name in names if rows.type.get_field_index(name) >= 0]
+    return pa.StructArray.from_arrays([rows.field(one.name) for one in fields], fields=fields)
 
 
 def _rejects(records: pa.RecordBatch, stage: str, kind: str, unfit: Unfit) -> list[Reject]:

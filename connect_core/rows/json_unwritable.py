@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +10,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from connect_core.rows.json_faults import inner
+from connect_core.rows.moments import textless
 from connect_core.rows.schema import FORM
 
 _NOT_FINITE = "JSON has neither NaN nor infinity"
 _FAR = "too early or too late for a JSON text"
-_FIRST, _LAST = -719_528, (date(9999, 12, 31) - date(1970, 1, 1)).days
-"""Days since 1970: texts have the years 0 to 9999."""
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
-_FIRST_NS = -9_223_372_036 * 10**9
-"""Arrow reads no moment in the second before, of which only a part fits 64 bits of nanoseconds."""
 
 
 def unwritable(rows: pa.StructArray) -> dict[int, str]:
@@ -40,8 +35,8 @@ def _of(column: pa.Array, field: pa.Field, place: str) -> Iterator[tuple[int, st
         yield from _of_items(column, place)
     elif pa.types.is_floating(kind):
         yield from ((row, f"{place}: {_NOT_FINITE}") for row in _where(pc.invert(pc.is_finite(column))))
-    elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and not (field.metadata or {}).get(FORM)):
-        yield from ((row, f"{place}: {_FAR}") for row in _where(_far(column)))
+    elif pa.types.is_temporal(kind) and not (field.metadata or {}).get(FORM):
+        yield from ((row, f"{place}: {_FAR}") for row in _where(textless(column)))
 
 
 def _of_items(column: pa.Array, place: str) -> Iterator[tuple[int, str]]:
@@ -53,20 +48,6 @@ def _of_items(column: pa.Array, place: str) -> Iterator[tuple[int, str]]:
         row = int(np.searchsorted(offsets, item + offsets[0], "right")) - 1
         if valid[row]:
             yield row, reason
-
-
-def _far(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_date(kind):
-        return _outside(column.view(pa.int32()), _FIRST, _LAST)
-    if kind.unit == "ns":  # it ends in 2262
-        return _outside(column.view(pa.int64()), _FIRST_NS, (1 << 63) - 1)
-    a_day = _PER_DAY[kind.unit]
-    return _outside(column.view(pa.int64()), _FIRST * a_day, (_LAST + 1) * a_day - 1)
-
-
-def _outside(numbers: pa.Array, low: int, high: int) -> pa.Array:
-    return pc.or_(pc.less(numbers, pa.scalar(low, numbers.type)), pc.greater(numbers, pa.scalar(high, numbers.type)))
 
 
 def _where(true: pa.Array) -> list[int]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from connect_core.pipeline.transforms.casts import FLOATS, MOMENTS, WHOLE
 from connect_core.pipeline.transforms.texts import texts
+from connect_core.rows.moments import FIRST_DAY, LAST_DAY, textless
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type
 
@@ -26,8 +27,6 @@ _EXACT = {"float64": 1 << 53, "float32": 1 << 24}
 """Whole numbers up to here are all floating-point numbers."""
 _LONG = pa.decimal128(38, 0)
 """Any whole number of 64 bits, and more."""
-_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
-"""The years 0 to 9999: JSON has no text for others."""
 _DAY_S = 86_400
 _INT64 = (1 << 63) - 1
 
@@ -215,7 +214,7 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _text_to_date(column: pa.Array, wanted: Type) -> pa.Array:
-    return _readable_days(_tried(_of_form(column, rf"\A{_DAY}\z"), pa.date32()))
+    return _with_text(_tried(_of_form(column, rf"\A{_DAY}\z"), pa.date32()))
 
 
 def _text_to_time(column: pa.Array, wanted: Type) -> pa.Array:
@@ -235,7 +234,7 @@ def _ticks(column: pa.Array, zone: str, unit: str) -> pa.Array:
     found = pc.extract_regex(column, pattern)
     second = pc.binary_join_element_wise(pc.struct_field(found, "second"), pc.struct_field(found, "zone"), "")
     whole = _tried(second, pa.timestamp("s", "UTC" if zone else None)).cast(pa.int64())
-    whole = _within(whole, _FIRST_DAY * _DAY_S, _LAST_DAY * _DAY_S + _DAY_S - 1)
+    whole = _within(whole, FIRST_DAY * _DAY_S, LAST_DAY * _DAY_S + _DAY_S - 1)
     if not digits:
         return whole
     parts = pc.utf8_rpad(pc.struct_field(found, "fraction"), digits, padding="0").cast(pa.int64())
@@ -264,22 +263,13 @@ def _moment_to_whole(column: pa.Array, wanted: Type) -> pa.Array:
     return _whole_to_whole(column.cast(pa.int64()), wanted)
 
 
-def _readable_days(column: pa.Array) -> pa.Array:
-    days = column.cast(pa.int32())
-    return _within(days, _FIRST_DAY, _LAST_DAY).cast(pa.date32())
-
-
-def _readable_moments(column: pa.Array) -> pa.Array:
-    ticks = 10 ** _DIGITS[column.type.unit]
-    low, high = _FIRST_DAY * _DAY_S * ticks, (_LAST_DAY + 1) * _DAY_S * ticks - 1
-    return _between(column.cast(pa.int64()), low, high).cast(column.type)
+def _with_text(column: pa.Array) -> pa.Array:
+    return _where(pc.invert(textless(column)), column)
 
 
 def _to_text(column: pa.Array, given: str) -> pa.Array:
-    if given == "date":
-        column = _readable_days(column)
-    elif given in ("timestamp", "datetime"):
-        column = _readable_moments(column)
+    if given in ("date", "time", "timestamp", "datetime"):
+        column = _with_text(column)
     return texts(given, column)
 
 

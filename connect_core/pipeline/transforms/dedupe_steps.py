@@ -6,7 +6,7 @@ dedupe: {by: [id, who.name], keep: first}
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_core.pipeline.transforms.paths import Path, found
@@ -25,6 +25,9 @@ class DedupeRows(RowStep):
         for path in self.by:
             found(rows, path)
         return rows
+
+    def written_out(self) -> Sequence[Path]:
+        return self.by
 
 
 def dedupe_step(of: object) -> DedupeRows:

@@ -5,7 +5,7 @@ mask: {card: hash, note: redact, salary: {with: 0}, mail: {token: "${file:keys#m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -52,6 +52,9 @@ class MaskFields(RowStep):
                 raise ValueError(f"redact is for text, and {written(path)} is {given}: drop the field, or use hash")
             rows = with_field(rows, path, TEXT)
         return rows
+
+    def written_out(self) -> Sequence[Path]:
+        return [path for path, way in self.ways if not isinstance(way, Instead)]
 
 
 def _check_instead(path: Path, text: str, given: Type) -> None:

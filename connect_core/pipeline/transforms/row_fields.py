@@ -17,6 +17,7 @@ from connect_core.pipeline.fields import Fields, FieldValues, Flags, Value
 from connect_core.pipeline.transforms.casts import FLOATS, NUMBERS, WHOLE
 from connect_core.pipeline.transforms.columns import child
 from connect_core.pipeline.transforms.texts import as_doubles, json_texts, kind_of, texts
+from connect_core.rows.moments import textless_rows
 from connect_core.sdk.templates import Reference
 
 _EXACT = 1 << 53
@@ -36,6 +37,11 @@ class RowFields(Fields):
 
     def behind(self, rows: int) -> RowFields:
         return RowFields(self.rows.slice(rows), self.records.slice(rows), self._path)
+
+    def textless(self, wanted: Reference) -> Flags | None:
+        """The rows of which it names a moment, or what holds one, for which there is no text."""
+        found = self._found(wanted.steps) if wanted.kind == "payload" else None
+        return None if found is None else textless_rows(*found)
 
     def _values(self, wanted: Reference) -> FieldValues:
         if wanted.kind != "payload":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from connect_core.pipeline.transforms.paths import Path, changed, found, path_of, written
@@ -29,6 +29,10 @@ class RowStep:
         """What its condition or templates name, by text. Whether records have a topic, headers or a file depends on
         the source: `after` asks for fields alone."""
         return {}
+
+    def written_out(self) -> Sequence[Path]:
+        """The fields of which it makes texts, beside those in `references`."""
+        return ()
 
 
 def with_field(rows: Type, path: Path, one: Type) -> Type:

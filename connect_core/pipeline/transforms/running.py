@@ -71,6 +71,7 @@ def run(
     work = Work(rows, most_bytes, seen)
     for step in steps:
         work.compact(half=True)
+        work.reject_textless(step)
         _RUN[type(step)](step, work)
     work.finish()
     return Stepped(TypedRows(work.rows.to_struct_array(), work.records), work.places, work.unfit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from connect_core.pipeline.transforms.row_step import RowStep
 from connect_core.rows.types import Type
@@ -25,9 +26,14 @@ class SqlRows(RowStep):
         return plan(self.text, rows).rows
 
     def references(self) -> Mapping[str, Reference]:
-        from connect_core.pipeline.transforms import sql_parsing
+        return _references(self.text)
 
-        return sql_parsing.references(sql_parsing.parsed(self.text))
+
+@lru_cache(maxsize=256)
+def _references(text: str) -> Mapping[str, Reference]:
+    from connect_core.pipeline.transforms import sql_parsing
+
+    return sql_parsing.references(sql_parsing.parsed(text))
 
 
 def sql_step(of: object) -> SqlRows:

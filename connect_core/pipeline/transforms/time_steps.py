@@ -7,6 +7,7 @@ format_time: {at: "yyyy-MM-dd'T'HH:mm"}   a timestamp becomes a text, in UTC
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +46,9 @@ class FormatTimes(RowStep):
                 raise ValueError(f"{written(path)} is {given}, and no timestamp: cast it to one first")
             rows = with_field(rows, path, TEXT)
         return rows
+
+    def written_out(self) -> Sequence[Path]:
+        return [path for path, _ in self.forms]
 
 
 def parse_time_step(of: object) -> ParseTimes:

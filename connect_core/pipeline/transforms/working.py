@@ -10,14 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.pipeline.fields import Flags
-from connect_core.pipeline.transforms.columns import Column, added, changed, places_of
-from connect_core.pipeline.transforms.paths import Path
+from connect_core.pipeline.transforms.columns import Column, added, changed, column_at, places_of
+from connect_core.pipeline.transforms.paths import Path, written
 from connect_core.pipeline.transforms.row_fields import RowFields
 from connect_core.pipeline.transforms.row_step import RowStep
+from connect_core.rows.moments import textless_rows
 
 Seen: TypeAlias = dict[bytes, int]
 """By the digest of a key the offset at which it came first."""
 SeenBySteps: TypeAlias = dict[RowStep, Seen]
+
+_TEXTLESS = "is, or holds, a moment that has no text: it is too early or too late"
 
 
 class TypedRows(NamedTuple):
@@ -78,6 +81,15 @@ class Work:
         """Those that are alive still."""
         self.unfit += [(place, why) for place in self.places[rows & self.alive].tolist()]
         self.alive &= ~rows
+
+    def reject_textless(self, step: RowStep) -> None:
+        """Those of which the step would make a text that is none."""
+        for path in step.written_out():
+            self.reject(textless_rows(*column_at(self.rows, path)), f"{written(path)} {_TEXTLESS}")
+        for text, wanted in step.references().items():
+            rows = self.fields.textless(wanted)
+            if rows is not None:
+                self.reject(rows, f"{text} {_TEXTLESS}")
 
     def change(self, path: Path, change: Callable[[pa.Field, pa.Array], Column]) -> None:
         self.rows = changed(self.rows, places_of(self.rows, path), lambda *field: [change(*field)])

@@ -111,3 +111,54 @@ def test_numbers_that_json_has_not_pass_in_avro() -> None:
     made = shaped({"parse": part, "encode": {"format": "json"}}, *some)
     assert [json.loads(one) for one in bodies(made)] == [{"x": -0.0}]
     assert [one.stage for one in made.rejected] == ["encode"] * 3
+
+
+FAR: dict[str, Any] = {
+    "type": "record",
+    "name": "shop.Far",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "f", "type": "double"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad", "keys"),
+    [
+        ({"keys": "{$.id}"}, [], ["1", "2", "3"]),
+        ({"keys": "{$.day}"}, [1], ["1970-01-01", "1970-01-01"]),
+        ({"keys": "{$.id}", "when": "$.f >= 0 OR $.id > 0"}, [2], ["1", "2"]),
+        ({"keys": "{payload:text}"}, [], None),
+    ],
+)
+def test_rules_reject_what_has_no_text_where_they_name_it_and_nothing_else(
+    rule: dict[str, str], bad: list[int], keys: list[str] | None
+) -> None:
+    """They do not take the whole row to be missing."""
+    sent = [(1, 0, 0.5), (2, 2_932_897, 0.5), (3, 0, float("nan"))]
+    made = shaped(
+        {"parse": {"format": "avro", "avro_schema": FAR}, "rules": [{"name": "all", **rule}]}, *map(_far, sent)
+    )
+    assert [(one.offset, one.stage) for one in made.rejected] == [(offset, "encode") for offset in bad]
+    assert all("rules: " in one.message for one in made.rejected)
+    assert made.filtered == ()
+    assert len(made.kept) == 3 - len(bad)
+    if keys is not None:
+        assert made.kept.column("key").to_pylist() == keys
+
+
+def _far(one: tuple[int, int, float]) -> bytes:
+    from io import BytesIO
+
+    from fastavro import parse_schema, schemaless_writer
+
+    stream = BytesIO()
+    number, day, fraction = one
+    plain = {
+        **FAR,
+        "fields": [{"name": name, "type": of} for name, of in (("id", "long"), ("day", "int"), ("f", "double"))],
+    }
+    schemaless_writer(stream, parse_schema(plain), {"id": number, "day": day, "f": fraction})
+    return stream.getvalue()

@@ -21,6 +21,13 @@ def typed_rows(struct: pa.StructArray) -> TypedRows:
     return TypedRows(struct, one)
 
 
+def column_of(kind: str, numbers: list[int | None]) -> pa.StructArray:
+    """Of a field `n` of this type."""
+    of = arrow_type(struct_of({"n": kind})).field(0)
+    bits = pa.int32() if kind == "date" else pa.int64()
+    return pa.StructArray.from_arrays([pa.array(numbers, bits).cast(of.type)], fields=[of])
+
+
 def stepped(written: Sequence[Any], fields: Mapping[str, Any] | Type, rows: Sequence[Mapping[str, Any]]) -> Stepped:
     """What must hold of every run is checked: the shape is as said, rows, places and records belong together."""
     shape = fields if isinstance(fields, Type) else struct_of(fields)
