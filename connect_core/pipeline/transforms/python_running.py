@@ -9,6 +9,7 @@ from connect_core.errors import ContractBroken
 from connect_core.pipeline.transforms.python_functions import function, schema_of, shape_behind
 from connect_core.pipeline.transforms.python_step import PythonRows
 from connect_core.pipeline.transforms.working import Work
+from connect_core.rows.moments import rows_of_no_time
 from connect_core.rows.schema import shape_of
 from connect_core.sdk.row_functions import ROW_FUNCTIONS, Changed
 
@@ -21,6 +22,8 @@ def run_python(step: PythonRows, work: Work) -> None:
     if made.rejected is not None:
         rejected = pc.fill_null(made.rejected, False).to_numpy(zero_copy_only=False)
         work.reject(rejected, f"python: {step.name} rejects it")
+    for field, column in zip(wanted, made.rows.columns, strict=True):
+        work.reject(rows_of_no_time(field, column), f"python: {step.name} gives a time beyond its day in {field.name}")
     work.rows = pa.RecordBatch.from_arrays(made.rows.columns, schema=wanted)
 
 

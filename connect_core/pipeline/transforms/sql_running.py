@@ -20,14 +20,18 @@ from connect_core.pipeline.transforms.sql_engine import answered
 from connect_core.pipeline.transforms.sql_planning import ROW, Plan, plan
 from connect_core.pipeline.transforms.sql_step import SqlRows
 from connect_core.pipeline.transforms.working import Work
+from connect_core.rows.moments import rows_beyond_sql, textless_rows
 from connect_core.rows.schema import arrow_field, shape_of
 from connect_core.sdk.templates import Reference
 
 _FAILED = "for this record: a cast, a number out of its range, or a function fails"
+_NO_MOMENT = "is, or holds, infinity, a year beyond 0 to 9999, or a time beyond its day"
+_INFINITE = "is, or holds, a moment that SQL has none for: its largest are infinity there"
 
 
 def run_sql(step: SqlRows, work: Work) -> None:
     wanted = plan(step.text, shape_of(work.rows.schema))
+    _reject_infinite(wanted, work)
     if wanted.condition:
         [(holds, failed)] = _asked(wanted.condition, wanted, work.fields)
         work.reject(failed, f"sql: WHERE is neither true nor false {_FAILED}")
@@ -39,12 +43,22 @@ def run_sql(step: SqlRows, work: Work) -> None:
         if isinstance(one, int):
             values, failed = computed[one]
             work.reject(failed, f"sql: {name} has no value {_FAILED}")
-            columns.append((arrow_field(name, kind), values.cast(arrow_field(name, kind).type)))
+            field = arrow_field(name, kind)
+            column = values.cast(field.type)
+            work.reject(textless_rows(field, column), f"sql: {name} {_NO_MOMENT}")
+            columns.append((field, column))
         else:
             field, column = column_at(work.rows, one)
             columns.append((field.with_name(name), column))
     schema = pa.schema([field for field, _ in columns])
     work.rows = pa.RecordBatch.from_arrays([column for _, column in columns], schema=schema)
+
+
+def _reject_infinite(wanted: Plan, work: Work) -> None:
+    """DuckDB is never given them: it would say what holds for infinity, and fail for whole batches of others."""
+    for name in wanted.fields.values():
+        work.reject(rows_beyond_sql(*column_at(work.rows, (name,))), f"sql: {name} {_INFINITE}")
+    work.compact(half=False)
 
 
 def _asked(statement: str, wanted: Plan, fields: RowFields) -> Iterator[tuple[pa.Array, Flags]]:

@@ -67,6 +67,16 @@ def test_rows_are_changed_and_rejected(install: Install) -> None:
     assert done.unfit == [(1, "python: thing rejects it")]
 
 
+def test_a_time_beyond_its_day_rejects_its_record(install: Install) -> None:
+    def timed(rows: pa.RecordBatch) -> Changed:
+        times = pa.array([0, 86_400_000_000, 86_399_999_999], pa.int64()).cast(pa.time64("us"))
+        return Changed(rows.append_column("at", times))
+
+    install(RowFunction(lambda schema: schema.append(pa.field("at", pa.time64("us"))), timed, deterministic=True))
+    done = stepped([{"python": "thing"}], FIELDS, ROWS)
+    assert done.unfit == [(1, "python: thing gives a time beyond its day in at")]
+
+
 def test_rows_that_were_left_out_before_are_not_given(install: Install) -> None:
     def only_x(rows: pa.RecordBatch) -> Changed:
         assert rows.column("t").to_pylist() == ["x"]
