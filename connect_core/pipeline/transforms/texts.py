@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connect_core.pipeline.transforms.casts import FLOATS
 from connect_core.pipeline.transforms.columns import children
 from connect_core.rows.json_writing import base64_texts, decimal_texts, moment_texts
 from connect_core.rows.schema import FORM
@@ -46,10 +47,10 @@ def texts(kind: str, column: pa.Array) -> pa.Array:
 
 
 def json_texts(field: pa.Field, column: pa.Array) -> pa.Array:
-    """Of any type; lists and structs are compact JSON."""
+    """Of any type; lists and structs are compact JSON. There is one zero."""
     kind = kind_of(field)
     if kind not in ("list", "struct"):
-        return texts(kind, column)
+        return texts(kind, _one_zero(column) if kind in FLOATS else column)
     values = _plain(field, column).to_pylist()
     return pa.array([None if one is None else _dumped(one) for one in values], pa.string())
 
@@ -74,9 +75,13 @@ def _plain(field: pa.Field, column: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(list(parts.values()), list(parts), mask=column.is_null())
     if kind == "epoch":
         return column.cast(pa.int64())
-    if kind == "float32":
-        return as_doubles(kind, column)
+    if kind in FLOATS:
+        return _one_zero(as_doubles(kind, column))
     return texts(kind, column) if kind in _WORDS else column
+
+
+def _one_zero(column: pa.Array) -> pa.Array:
+    return pc.add(column, pa.scalar(0.0, column.type))
 
 
 def _dumped(value: Any) -> str:

@@ -17,6 +17,7 @@ from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.types import struct_of
 from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.testing.driving import records
+from tests.unit.pipeline.transforms.stepping import stepped, values
 
 PARSE = {"format": "json", "fields": {"a": "text", "b": "int64", "items": ["text"]}}
 
@@ -42,6 +43,14 @@ def test_the_first_of_equal_ones_goes_on() -> None:
 def test_keys_that_are_written_alike_are_told_apart() -> None:
     rows = [{"a": "1:x,1", "b": 1}, {"a": "1", "b": 11}, {"a": "11", "b": 1}, {"a": "-"}, {}]
     assert kept(pipeline({"dedupe": ["a", "b"]}), *rows) == [0, 1, 2, 3, 4]
+
+
+def test_there_is_one_zero_among_duplicates_and_hashes() -> None:
+    fields = {"f": "float64", "o": {"g": ["float32"]}}
+    rows = [{"f": zero, "o": {"g": [zero]}} for zero in (0.0, -0.0)]
+    assert stepped([{"dedupe": ["f", "o"]}], fields, rows).places.tolist() == [0]
+    one, other = values(stepped([{"mask": {"f": "hash", "o": "hash"}}], fields, rows))
+    assert one == other
 
 
 def test_what_is_left_out_before_is_not_the_first() -> None:
