@@ -69,7 +69,8 @@ def run(
     """`steps` are such that `after` finds nothing wrong with them on these rows. Raises TooManyOutputs where they would
     make more of several records than `most_bytes`, about. `seen` is what earlier rows of the range have left there."""
     work = Work(rows, most_bytes, seen)
-    for step in steps:
+    for place, step in enumerate(steps, 1):
+        work.later = steps[place:]
         work.compact(half=True)
         work.reject_textless(step)
         _RUN[type(step)](step, work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,6 +39,8 @@ class Work:
         self.seen = {} if seen is None else seen
         self.most_bytes = most_bytes
         """What the outputs made at once may hold, about; None: any number."""
+        self.later: Sequence[RowStep] = ()
+        """The steps behind the one that works on it."""
         self._has_pieces = False
         self.rows = pa.RecordBatch.from_struct_array(given.struct)
         self.records, self.path = given.records, given.path

@@ -15,6 +15,7 @@ from connect_core.pipeline.numbering import whole_records
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.pipeline.transforms.exploding import MAX_PIECES
 from connect_core.pipeline.transforms.steps import step_of
+from connect_core.pipeline.transforms.working import Work
 from connect_core.rows.types import struct_of
 from connect_core.sdk.testing.driving import records
 
@@ -94,7 +95,80 @@ def test_a_record_with_too_many_items_is_rejected() -> None:
     )
     made = pipeline.shape(records([body, b'{"items":["a"]}']))
     assert made.kept.column("value").to_pylist() == [b'{"items":"a"}']
-    assert [one.message for one in made.rejected] == [f"explode of items: more than {MAX_PIECES} items"]
+    assert [one.message for one in made.rejected] == [f"explode of items: more than {MAX_PIECES} pieces of one record"]
+
+
+def exploded(body: bytes, fields: dict[str, Any], steps: list[Any]) -> Shaped:
+    document = {"parse": {"format": "json", "fields": fields}, "transforms": steps}
+    return Pipeline(document).shape(records([body, b"{}"]))
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What the pieces hold, each time that some are made."""
+    sizes: list[int] = []
+    take = Work.take
+
+    def measured(work: Work, rows: Any) -> None:
+        take(work, rows)
+        sizes.append(work.rows.nbytes + work.records.nbytes)
+
+    monkeypatch.setattr(Work, "take", measured)
+    return sizes
+
+
+@pytest.mark.parametrize("dropped", [[{"drop": ["s"]}], [{"set": {"s": "x"}}]])
+def test_pieces_carry_neither_the_payload_nor_the_list(dropped: list[Any], taken: list[int]) -> None:
+    """A payload of 1 MB with 2,500 items would be 2.5 GB."""
+    body = json.dumps({"id": 1, "s": "x" * 1_000_000, "l": [{"k": n, "t": "y" * 100} for n in range(2_500)]}).encode()
+    fields = {"id": "int64", "s": "text", "l": [{"k": "int64", "t": "text"}]}
+    made = exploded(body, fields, [*dropped, {"explode": "l"}])
+    assert (len(made.kept), made.rejected) == (2_500, ())
+    assert max(taken) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    "step",
+    [{"set": {"t": "{payload:text}"}}, {"filter": "payload:text CONTAINS 'x'"}, {"record": {"key": "{payload:text}"}}],
+)
+def test_a_later_step_that_names_the_payload_has_it(step: dict[str, Any]) -> None:
+    made = exploded(b'{"l":["x","y"]}', {"l": ["text"]}, [{"explode": "l"}, step])
+    assert len(made.kept) == 2
+    if "set" in step:
+        assert [json.loads(one)["t"] for one in made.kept.column("value").to_pylist()] == ['{"l":["x","y"]}'] * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "steps"),
+    [
+        ({"id": "int64", "s": "text", "l": ["int64"]}, [{"explode": "l"}]),
+        (
+            {"id": "int64", "s": "text", "l": ["int64"]},
+            [{"drop": ["s"]}, {"explode": "l"}, {"set": {"t": "{payload:text}"}}],
+        ),
+    ],
+)
+def test_pieces_that_would_hold_too_much_in_all_are_rejected_before_they_are_made(
+    fields: dict[str, Any], steps: list[Any], taken: list[int]
+) -> None:
+    body = json.dumps({"id": 1, "s": "x" * 1_000_000, "l": list(range(2_500))}).encode()
+    made = exploded(body, fields, steps)
+    [reject] = made.rejected
+    assert (reject.offset, reject.stage, reject.original) == (0, "transform", body)
+    assert "would hold more than 64 MiB in all" in reject.message
+    assert max(taken) < 1 << 20
+
+
+def test_pieces_of_pieces_are_counted_and_bounded_with_their_record(taken: list[int]) -> None:
+    items = [[{"k": number, "n": [1, 2, 3]} for number in range(200)] for _ in range(200)]
+    fields = {"id": "int64", "ll": [[{"k": "int64", "n": ["int64"]}]]}
+    steps = [{"explode": "ll"}, {"explode": "ll"}]
+    made = exploded(json.dumps({"id": 1, "ll": items}).encode(), fields, steps)
+    assert [one.message for one in made.rejected] == ["explode of ll: more than 10000 pieces of one record"]
+    assert made.filtered == (1,)
+    assert max(taken) < 1 << 20
+    made = exploded(json.dumps({"id": 1, "ll": items[:50]}).encode(), fields, steps)
+    assert (len(made.kept), made.rejected) == (10_000, ())
 
 
 def test_lists_in_lists_and_in_objects_explode_one_after_the_other() -> None:
