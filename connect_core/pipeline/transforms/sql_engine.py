@@ -11,17 +11,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
 
-from connect_core.errors import Retriable, VersionMismatch
+from connect_core.errors import VersionMismatch
 from connect_core.pipeline.transforms.sql_words import DUCKDB
 
 MEMORY = "512MB"
 LIMIT_S = 5.0
-"""What a statement may take for one batch. A lane that works much longer on one is killed by its deadline."""
+"""What a statement may take for one record, of wall time. A lane that works much longer on one is killed by its
+deadline."""
+SHARED_LIMIT_S = 2.0
+"""What it may take for several: there has to be time left for fewer of them."""
+_AGAIN_S = 0.05
 PART = 64 << 10
 """Bytes of rows that are worked out at once."""
 TOO_DEEP = "cannot be read: expressions are too deep in each other (use several steps), or something is no text"
@@ -65,25 +69,30 @@ def types(statement: str, rows: pa.RecordBatch) -> list[Any]:
             raise ValueError(str(error).split("\n", 1)[0].split(": ", 1)[-1]) from None
 
 
-def answered(statement: str, rows: pa.RecordBatch) -> pa.Table:
-    """Raises Retriable where it takes too long."""
+def answered(statement: str, rows: pa.RecordBatch, limit_s: float) -> pa.Table:
+    """Raises TimeoutError where it takes longer."""
     import duckdb
 
     with _connection() as connection:
         connection.register("records", pa.Table.from_batches(_parts(rows)))
-        stopper = Timer(LIMIT_S, connection.interrupt)
+        done = Event()
+        stopper = Thread(target=_interrupt, args=(connection, limit_s, done), daemon=True)
         stopper.start()
         try:
             return connection.sql(statement).to_arrow_table()
         except duckdb.InterruptException:
-            raise Retriable(
-                f"The statement of a sql step took more than {LIMIT_S:g} s for {len(rows)} records",
-                next_step="Nothing of them was delivered. Make the statement simpler; the range that is open keeps "
-                "the old one until it is given up: waybill offsets set --abandon",
-            ) from None
+            raise TimeoutError from None
         finally:
-            stopper.cancel()
+            done.set()
             stopper.join()
+
+
+def _interrupt(connection: Any, limit_s: float, done: Event) -> None:
+    """Again and again: DuckDB forgets it where it has not begun."""
+    wait_s = limit_s
+    while not done.wait(wait_s):
+        connection.interrupt()
+        wait_s = _AGAIN_S
 
 
 def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from connect_core.errors import Fatal
 from connect_core.pipeline.fields import Flags
+from connect_core.pipeline.transforms import sql_engine
 from connect_core.pipeline.transforms.columns import Column, child, column_at
 from connect_core.pipeline.transforms.row_fields import RowFields
 from connect_core.pipeline.transforms.sql_engine import answered
 from connect_core.pipeline.transforms.sql_planning import ROW, Plan, plan
 from connect_core.pipeline.transforms.sql_step import SqlRows
+from connect_core.pipeline.transforms.too_slow import StatementTooSlow
 from connect_core.pipeline.transforms.working import Work
 from connect_core.rows.moments import rows_beyond_sql, textless_rows
 from connect_core.rows.schema import arrow_field, shape_of
@@ -69,7 +71,7 @@ def _asked(statement: str, wanted: Plan, fields: RowFields) -> Iterator[tuple[pa
         **{column: fields.rows.column(name) for column, name in wanted.fields.items()},
         **{column: _texts(fields, one) for column, one in wanted.references.items()},
     }
-    found = answered(statement, pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
+    found = _in_time(statement, pa.RecordBatch.from_arrays(list(columns.values()), list(columns)), fields.records)
     row, *structs = found.columns
     if not np.array_equal(row.to_numpy(), numbers):
         raise Fatal(
@@ -79,6 +81,22 @@ def _asked(statement: str, wanted: Plan, fields: RowFields) -> Iterator[tuple[pa
     for struct in structs:
         whole = struct.combine_chunks()
         yield child(whole, 0), whole.is_null().to_numpy(zero_copy_only=False)
+
+
+def _in_time(statement: str, rows: pa.RecordBatch, records: pa.RecordBatch) -> pa.Table:
+    """Raises StatementTooSlow. `records` are those that the rows are of."""
+    offsets = np.unique(records.column("offset").to_numpy())
+    alone = len(offsets) == 1
+    limit_s = sql_engine.LIMIT_S if alone else sql_engine.SHARED_LIMIT_S
+    try:
+        return answered(statement, rows, limit_s)
+    except TimeoutError:
+        of = "one record" if alone else f"{len(offsets)} records"
+        raise StatementTooSlow(
+            f"The statement of a sql step takes more than {limit_s:g} s of wall time for {of}",
+            offset=int(offsets[0]) if alone else None,
+            next_step="Make the statement simpler" + ("" if alone else ", or try fewer records at once"),
+        ) from None
 
 
 def _texts(fields: RowFields, wanted: Reference) -> pa.Array:

@@ -21,12 +21,14 @@ from connect_core.errors import Failure, LeaseHeld, PartitionUnreachable, TooMan
 from connect_core.observe import Step, reached
 from connect_core.pipeline.rejecting import as_read, reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
+from connect_core.pipeline.transforms.too_slow import StatementTooSlow
 from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
 from connect_core.replication.worker.outside import unpinned
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.reject_budget import first_over, is_spent, words
 from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.replication.worker.schemas import lookup_of
+from connect_core.replication.worker.slow_statements import AtOnce, stopped_at
 from connect_core.sdk.batches import ordinals, outputs
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, TakesRows, Writer
@@ -76,6 +78,7 @@ class WorkerRange:
         """The records of that batch, as they were read."""
         lately = lane.lately.get(item.range.partition.id, ReadLately())
         self._budget = (lane.reject_limit, lately) if lane.reject_limit else None
+        self._at_once = AtOnce()
         self.started = clock.monotonic()
 
     def run(self) -> Outcome:
@@ -193,11 +196,25 @@ class WorkerRange:
     def _take_all(self, batch: SourceBatch, writer: Writer) -> bool:
         rest: SourceBatch | None = batch
         while rest is not None:
-            shaped = shape(self.pipeline, rest.records)
-            piece, rest = cut(rest, shaped.rows)
-            if self._take(piece, shaped, writer):
+            some, began = self._at_once.of(rest.records), clock.monotonic()
+            try:
+                shaped = shape(self.pipeline, some)
+            except StatementTooSlow as slow:
+                if not self._at_once.reduce(some, slow):
+                    self.fail(Failure.of(stopped_at(slow, rest, self.item, self.lane.connector)), apart=True)
+                    return True
+            else:
+                self._at_once.took(clock.monotonic() - began)
+                piece, rest = cut(rest, shaped.rows)
+                if self._take(piece, shaped, writer):
+                    return True
+            if self._at_once.reduced and self._is_over():
                 return True
         return False
+
+    def _is_over(self) -> bool:
+        """Whether the quantum is, and the range has moved on: what is left of a batch is read again."""
+        return self.counts.end > self.counts.begin and self.limit.quantum_left_s() <= 0
 
     def _take(self, batch: SourceBatch, shaped: Shaped, writer: Writer) -> bool:
         self.clean = False  # from here on only a flush that returns says what is in the target

@@ -106,3 +106,32 @@ def test_a_statement_that_is_not_allowed_is_a_fault_of_the_document(
     told = bare_site.waybill("check", str(path), code=2)
     assert words in told
     assert "transforms" in told
+
+
+ENDLESS = """
+SELECT id, CAST(list_sum(list_transform(l, lambda x: list_sum(list_transform(l, lambda y: length(md5(CAST(x*y AS TEXT)
+))))) ) AS DECIMAL(38,0)) AS total FROM records
+"""
+
+
+def test_one_record_that_takes_too_long_stops_its_partition_and_is_named(bare_site: Site) -> None:
+    """What stands before it is delivered, and the command in the message leaves out this record alone."""
+    lines = [json.dumps({"id": number, "l": list(range(9_000 if number == 300 else 2))}) for number in range(400)]
+    (bare_site.folder / "lists.log").write_text("".join(f"{one}\n" for one in lines))
+    parse = {"format": "json", "fields": {"id": "int64", "l": ["int64"]}}
+    changed = {"source": {"file": {"path": "lists.log"}}, "parse": parse}
+    bare_site.apply("totals", document({"file": {"path": "out.jsonl"}}, ENDLESS) | changed)
+    told = bare_site.waybill("run", "totals", "--engine", "inline", code=1)
+    offset = sum(len(one) + 1 for one in lines[:300])
+    assert f"offset {offset}]" in told.replace("\n", " ")
+    assert "more than 5 s of wall time for one record" in told
+    assert [json.loads(one)["id"] for one in (bare_site.folder / "out.jsonl").read_text().splitlines()] == list(
+        range(300)
+    )
+    behind = offset + len(lines[300]) + 1
+    command = f"waybill offsets set totals {bare_site.folder / 'lists.log'} {behind}"
+    assert command in told
+    bare_site.waybill(*command.split()[1:], "--yes")
+    bare_site.waybill("run", "totals", "--engine", "inline")
+    ids = [json.loads(one)["id"] for one in (bare_site.folder / "out.jsonl").read_text().splitlines()]
+    assert ids == [number for number in range(400) if number != 300]
