@@ -7,11 +7,14 @@ from contextlib import closing
 
 from psycopg2.extensions import cursor
 
+from connect_core.errors import ConfigError
+from connect_core.rows.types import struct_of
 from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
-from connect_core.systems.postgresql.catalog import quoted, read_table
+from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 
 _OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
@@ -25,9 +28,10 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
         asking.execute("SELECT current_setting('server_version'), pg_is_in_recovery()")
         version, is_standby = asking.fetchone() or ("", False)
         yield ProbeResult(not is_standby, f"{where} answers, PostgreSQL {version}{', a standby' if is_standby else ''}")
-        there = read_table(database, given.table) is not None
-        yield ProbeResult(there, f"table {given.table} {'is there' if there else 'does not exist'}")
-        if there:
+        table = read_table(database, given.table)
+        yield ProbeResult(table is not None, f"table {given.table} {'does not exist' if table is None else 'is there'}")
+        if table is not None:
+            yield from _fits(table, given)
             yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)
         if read_table(database, given.markers) is not None:
             yield from _rights(asking, given.markers, _OF_MARKERS, given.user)
@@ -38,6 +42,21 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
             refused = f"does not exist, and {given.user} may not make it: GRANT CREATE ON SCHEMA {schema}"
             words = "will be made" if may else refused
             yield ProbeResult(bool(may), f"table {given.markers} {words}")
+
+
+def _fits(table: Table, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
+    """Where the fields are known."""
+    if not given.row_fields:
+        return
+    rows = struct_of(given.row_fields)
+    try:
+        columns_of(table, rows, given.table)
+        if given.mode == "upsert":
+            key_of(table, given.key, rows, given.table)
+    except ConfigError as error:
+        yield ProbeResult(False, f"{error.what}: {error.next_step}")
+    else:
+        yield ProbeResult(True, f"table {given.table} keeps each field exactly")
 
 
 def _rights(asking: cursor, table: str, wanted: tuple[str, ...], user: str) -> Iterator[ProbeResult]:

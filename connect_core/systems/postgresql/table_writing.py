@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from psycopg2.extensions import cursor
 
 from connect_core.sdk.batches import ROW
+from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.records import OPERATION_DELETE
 from connect_core.systems.postgresql.catalog import TableColumn, quoted, quoted_name
 from connect_core.systems.postgresql.copying import Column, csv_lines
 
 _STAGE = "pg_temp.waybill_stage"
-_NUMBER, _GONE = '"waybill number"', '"waybill gone"'
-"""Of the table that rows come into first: their order, and whether they are deleted."""
+_LEFT_OUT = "A trigger or a policy of the table leaves the row out"
 
 
 class TableWriter:
@@ -26,21 +26,30 @@ class TableWriter:
         self._columns, self._key = columns, key
         self._table = quoted(table)
         self._names = ", ".join(quoted_name(one.name) for one in columns)
+        longest = "_" * max((len(one.name) for one in columns), default=0)
+        self._number, self._gone = f'"n{longest[:50]}"', f'"g{longest[:50]}"'
+        """Of the table that rows come into first: their order, and whether they are deleted. No column is called so."""
 
     def write(self, into: cursor, records: pa.RecordBatch) -> None:
-        """Raises what the driver of the database raises."""
+        """Raises what the driver of the database raises, and RowsRefused. What the table checks at the end of a
+        transaction it checks here, while it can be said which row is at fault."""
+        self._put(into, records)
+        into.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+    def _put(self, into: cursor, records: pa.RecordBatch) -> None:
         rows = records.column(ROW)
         columns: list[Column] = [
             (field, values, of.kind) for field, values, of in zip(rows.type, rows.flatten(), self._columns, strict=True)
         ]
         if not self._key:
             self._copy(into, f"{self._table} ({self._names})", columns)
+            _check_all_there(into.rowcount, len(rows))
             return
         number = pa.array(range(len(rows)), pa.int64())
         gone = pc.equal(records.column("operation"), OPERATION_DELETE)
         columns += [(pa.field("number", number.type), number, "bigint"), (pa.field("gone", gone.type), gone, "boolean")]
         self._make_stage(into)
-        self._copy(into, f"{_STAGE} ({self._names}, {_NUMBER}, {_GONE})", columns)
+        self._copy(into, f"{_STAGE} ({self._names}, {self._number}, {self._gone})", columns)
         self._merge(into)
 
     def _copy(self, into: cursor, place: str, columns: Sequence[Column]) -> None:
@@ -50,18 +59,28 @@ class TableWriter:
         """Of this session alone, and empty when a transaction begins."""
         into.execute(
             f"CREATE TEMP TABLE IF NOT EXISTS waybill_stage ON COMMIT DELETE ROWS AS SELECT {self._names},"
-            f" 0::bigint AS {_NUMBER}, false AS {_GONE} FROM {self._table} WITH NO DATA"
+            f" 0::bigint AS {self._number}, false AS {self._gone} FROM {self._table} WITH NO DATA"
         )
 
     def _merge(self, into: cursor) -> None:
         """Of the rows with one key the last counts."""
         key = ", ".join(map(quoted_name, self._key))
-        last = f"(SELECT DISTINCT ON ({key}) * FROM {_STAGE} ORDER BY {key}, {_NUMBER} DESC) last"
+        last = f"(SELECT DISTINCT ON ({key}) * FROM {_STAGE} ORDER BY {key}, {self._number} DESC) last"
         same = " AND ".join(f"target.{name} = last.{name}" for name in map(quoted_name, self._key))
-        into.execute(f"DELETE FROM {self._table} target USING {last} WHERE last.{_GONE} AND {same}")
+        into.execute(f"DELETE FROM {self._table} target USING {last} WHERE last.{self._gone} AND {same}")
+        into.execute(f"SELECT count(*) FROM {last} WHERE NOT {self._gone}")
+        [wanted] = into.fetchone() or (0,)
         others = [quoted_name(one.name) for one in self._columns if one.name not in self._key]
         changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
         into.execute(
-            f"INSERT INTO {self._table} ({self._names}) SELECT {self._names} FROM {last} WHERE NOT {_GONE}"
+            f"INSERT INTO {self._table} ({self._names}) SELECT {self._names} FROM {last} WHERE NOT {self._gone}"
             f" ON CONFLICT ({key}) DO {f'UPDATE SET {changed}' if changed else 'NOTHING'}"
         )
+        if changed:
+            _check_all_there(into.rowcount, wanted)
+
+
+def _check_all_there(written: int, wanted: int) -> None:
+    """A trigger may leave a row out and say nothing."""
+    if written != wanted:
+        raise RowsRefused("LeftOut", _LEFT_OUT)

@@ -14,7 +14,7 @@ _FIRST_WHOLE = {
 }
 """Of a field's type, which of these is the first that holds it."""
 _DIGITS = {"int8": 3, "uint8": 3, "int16": 5, "uint16": 5, "int32": 10, "uint32": 10, "int64": 19, "uint64": 20}
-_AS_TEXT = ("text", "uuid", "json", "jsonb", "inet", "cidr", "macaddr", "macaddr8", "xml", "citext", "interval")
+_AS_TEXT = ("text", "uuid", "json", "jsonb", "inet", "cidr", "macaddr", "macaddr8", "citext", "interval")
 """Columns that read texts, each in its own form: another text is refused by the database, and rejected."""
 _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _TIMED = re.compile(r"(time|timestamp)(?:\((\d)\))? (with|without) time zone")

@@ -133,6 +133,45 @@ def test_a_refused_row_is_replayed_through_the_document_of_today(bare_site: Site
     assert database.run("SELECT id, label FROM t ORDER BY id") == [(1, "long"), (2, "ok")]
 
 
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_that_a_trigger_leaves_out_are_counted_as_refused(bare_site: Site, database: Database, mode: str) -> None:
+    body = "BEGIN IF NEW.id % 3 = 0 THEN RETURN NULL; END IF; RETURN NEW; END"
+    database.run(
+        "CREATE TABLE t (id bigint PRIMARY KEY, name text)",
+        f"CREATE FUNCTION thins() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$",
+        "CREATE TRIGGER thins BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION thins()",
+    )
+    write(bare_site, *({"id": number, "name": "x"} for number in range(7)))
+    apply(bare_site, database.sink("t", mode=mode), errors={"tolerance": "all"})
+    run(bare_site)
+    assert database.run("SELECT id FROM t ORDER BY id") == [(1,), (2,), (4,), (5,)]
+    letters = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert [(letter["stage"], letter["kind"]) for letter in letters] == [("write", "LeftOut")] * 3
+
+
+def test_a_deferred_constraint_refuses_its_row_and_no_other(bare_site: Site, database: Database) -> None:
+    database.run(
+        "CREATE TABLE places (id bigint PRIMARY KEY)",
+        "INSERT INTO places VALUES (1)",
+        "CREATE TABLE t (id bigint REFERENCES places DEFERRABLE INITIALLY DEFERRED, name text)",
+    )
+    write(bare_site, {"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"})
+    apply(bare_site, database.sink("t"), errors={"tolerance": "all"})
+    run(bare_site)
+    assert database.run("SELECT name FROM t ORDER BY name") == [("a",), ("c",)]
+    [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert letter["kind"] == "ForeignKeyViolation"
+
+
+def test_a_record_without_its_key_is_a_dead_letter(bare_site: Site, database: Database) -> None:
+    database.run('CREATE TABLE t (id bigint UNIQUE, name text, "waybill number" bigint)')
+    write(bare_site, {"id": None, "name": "a"}, {"id": None, "name": "b"}, {"id": 1, "name": "c"})
+    apply(bare_site, database.sink("t", mode="upsert", key=["id"]), errors={"tolerance": "all"})
+    run(bare_site)
+    assert database.run("SELECT id, name FROM t") == [(1, "c")]
+    assert [one["kind"] for one in bare_site.json("dead-letters", "list", "a")["dead_letters"]] == ["NoKey", "NoKey"]
+
+
 def test_changes_are_done_to_the_rows(bare_site: Site, database: Database) -> None:
     database.run("CREATE TABLE t (id bigint, name text, place text DEFAULT 'north', PRIMARY KEY (id))")
     one, two, three = ({"id": number, "name": f"n{number}"} for number in (1, 2, 3))
