@@ -23,7 +23,7 @@ _MISSING = {
     "3F000": "There is no such schema",
 }
 _ACCESS = {"28000": "The login was refused", "28P01": "The login was refused", "3D000": "There is no such database"}
-_FORBIDDEN = "42501"
+_FORBIDDEN, _UNSUPPORTED = "42501", ("0A000", "42809")
 _BUSY = {
     "40001": "Another transaction was in the way",
     "40P01": "Two transactions waited for each other",
@@ -55,6 +55,9 @@ def meaning(error: psycopg2.Error, where: str) -> WaybillError:
         return ConfigError(_ACCESS[state], where=where, next_step="Correct host, database, user or password")
     if state == _FORBIDDEN:
         return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
+    if state in _UNSUPPORTED:
+        step = "A view, and a table with row-level security, take no COPY: name a table, or a role that bypasses it"
+        return Refused("The server does not do that with this table", where=where, next_step=step)
     if state in _BUSY:
         return Unreachable(_BUSY[state], where=where)
     named = f": {_kind(error)}" if state else ""

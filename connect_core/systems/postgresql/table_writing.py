@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from connect_core.systems.postgresql.catalog import TableColumn, quoted, quoted_
 from connect_core.systems.postgresql.copying import Column, csv_lines
 
 _STAGE = "pg_temp.waybill_stage"
+_LIMITED = re.compile(r"character varying\((\d+)\)")
 _LEFT_OUT = "A trigger or a policy of the table leaves the row out"
 
 
@@ -41,6 +43,8 @@ class TableWriter:
         columns: list[Column] = [
             (field, values, of.kind) for field, values, of in zip(rows.type, rows.flatten(), self._columns, strict=True)
         ]
+        for _, values, kind in columns:
+            _check_length(values, kind)
         if not self._key:
             self._copy(into, f"{self._table} ({self._names})", columns)
             _check_all_there(into.rowcount, len(rows))
@@ -78,6 +82,13 @@ class TableWriter:
         )
         if changed:
             _check_all_there(into.rowcount, wanted)
+
+
+def _check_length(texts: pa.Array, kind: str) -> None:
+    """The database cuts blanks at the end of a text that is too long, and says nothing."""
+    found = _LIMITED.fullmatch(kind)
+    if found and pc.any(pc.greater(pc.utf8_length(texts), int(found[1])), min_count=0).as_py():
+        raise RowsRefused("StringDataRightTruncation", f"A text is longer than {kind}")
 
 
 def _check_all_there(written: int, wanted: int) -> None:

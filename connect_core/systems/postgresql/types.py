@@ -29,7 +29,7 @@ def holds(column: str, one: Type, *, is_enum: bool = False) -> bool:
     if one.kind == "struct":
         return column in ("json", "jsonb")
     if one.item is not None:
-        is_array = column.endswith("[]") and one.item.kind not in ("struct", "list")
+        is_array = column.endswith("[]") and one.item.kind not in ("struct", "list") and "varying(" not in column
         return column in ("json", "jsonb") or (is_array and holds(column.removesuffix("[]"), one.item))
     if one.kind in _DIGITS:
         return column in _WHOLE[_FIRST_WHOLE.get(one.kind, len(_WHOLE)) :] or _is_numeric(column, _DIGITS[one.kind], 0)

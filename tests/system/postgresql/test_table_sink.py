@@ -104,17 +104,18 @@ def test_a_row_that_the_table_refuses_is_a_dead_letter_and_no_other(bare_site: S
     database.run("CREATE TABLE t (id bigint PRIMARY KEY CHECK (id <> 13), name varchar(3))")
     rows = [{"id": number, "name": "ok"} for number in range(40)]
     rows[20]["name"] = "secret-value"
+    rows[25]["name"] = "ab  "
     rows[30]["name"] = "a\0b"
     write(bare_site, *rows, {"id": 7, "name": "no"})
     apply(bare_site, database.sink("t"), errors={"tolerance": "all"})
     run(bare_site)
     assert [id_ for (id_,) in database.run("SELECT id FROM t ORDER BY id")] == [
-        number for number in range(40) if number not in (13, 20, 30)
+        number for number in range(40) if number not in (13, 20, 25, 30)
     ]
     letters = bare_site.json("dead-letters", "list", "a")["dead_letters"][::-1]
     assert [letter["kind"] for letter in letters] == [
         "CheckViolation",
-        "StringDataRightTruncation",
+        *["StringDataRightTruncation"] * 2,
         "CharacterNotInRepertoire",
         "UniqueViolation",
     ]
