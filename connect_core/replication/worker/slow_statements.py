@@ -62,7 +62,7 @@ def stopped_at(slow: StatementTooSlow, batch: SourceBatch, item: OpenRange, name
         slow.what,
         offset=slow.offset,
         where=f"connector {name}, partition {wanted.partition.key}, offset {slow.offset}",
-        next_step="What is before it was delivered. It is not rejected: on a machine that is less busy it may be"
+        next_step="The records before it were delivered. It is not rejected: on a machine that is less busy it may be"
         f" through in time, so run again first. Else {one_record}make the statement simpler, and give up what is open:"
         f" {wanted.give_up}",
     )
