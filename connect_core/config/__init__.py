@@ -20,7 +20,7 @@ from connect_core.config.ledger_url import database_url, sqlite_url
 from connect_core.config.letter_keys import LetterCiphers, encrypted_with, named_keys, sealing_cipher
 from connect_core.config.mask_keys import with_keys
 from connect_core.config.references import masked, reveal, revealed
-from connect_core.config.resolving import Resolved, resolve, with_policies
+from connect_core.config.resolving import Resolved, resolve, resolve_source, with_policies
 from connect_core.config.settings import Settings, load_settings, unknown_variables
 from connect_core.config.written import Written, read_paths, read_text
 
@@ -53,6 +53,7 @@ __all__ = [
     "read_text",
     "require_home",
     "resolve",
+    "resolve_source",
     "reveal",
     "revealed",
     "sealing_cipher",

@@ -100,6 +100,7 @@ def check_paths(
             where=", ".join(map(str, paths)),
             next_step="Name a document, or a folder that holds some",
         )
+    documents = len(written) + len({fault.path for fault in faults})
     examined = [_examined(item, home, settings, found=found) for item in written]
     for item in examined:
         faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
@@ -107,7 +108,7 @@ def check_paths(
     faults += _between(examined, standing or {}, home, settings)
     if faults:
         raise ConfigError(
-            f"{show_count(len(faults), 'fault')} in {show_count(len(written), 'document')}", faults=tuple(faults)
+            f"{show_count(len(faults), 'fault')} in {show_count(documents, 'document')}", faults=tuple(faults)
         )
     return [item.checked() for item in examined]
 

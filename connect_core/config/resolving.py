@@ -72,16 +72,7 @@ def resolve(
     sides: dict[Role, Side] = {}
     said: Json = {}
     faults: list[Fault] = []
-    injected = {
-        **injected_values(uid, document.name, document.tasks),
-        "send_timeout_s": settings.send_timeout_s,
-        "roots": [os.path.realpath(root) for root in settings.files_roots],
-        "sink_system": document.sink.system,
-        "rule_topics": rule_topics(document),
-        "rule_patterns": rule_patterns(document.rules),
-        "only_rule_topics": are_all_elsewhere(document.rules),
-        "row_fields": as_written(rows) if (rows := last_rows(document)) else {},
-    }
+    injected = _injected(document, settings, uid)
     around = Surroundings(home, settings.files_roots, pinned=pinned or {})
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
@@ -117,6 +108,30 @@ def resolve(
         errors_headers=document.errors.headers != "none",
         encrypt=letter_key(document.errors.encrypt),
     )
+
+
+def resolve_source(document: ConnectorDocument, home: Path | None, settings: Settings) -> Side:
+    """The source alone, for those who do not look at the target. Raises as `resolve`."""
+    where, around = f"connector {document.name}", Surroundings(home, settings.files_roots)
+    wanted, injected = document.source, _injected(document, settings, "")
+    end = read_end("source", wanted.system, wanted.options, around, injected, Written({}, where))
+    if end.faults:
+        raise ConfigError("The source cannot be read", where=where, faults=tuple(end.faults))
+    return _located(Side(end.system, end.options), home)
+
+
+def _injected(document: ConnectorDocument, settings: Settings, uid: str) -> dict[str, object]:
+    """What ends are told of the connector."""
+    return {
+        **injected_values(uid, document.name, document.tasks),
+        "send_timeout_s": settings.send_timeout_s,
+        "roots": [os.path.realpath(root) for root in settings.files_roots],
+        "sink_system": document.sink.system,
+        "rule_topics": rule_topics(document),
+        "rule_patterns": rule_patterns(document.rules),
+        "only_rule_topics": are_all_elsewhere(document.rules),
+        "row_fields": as_written(rows) if (rows := last_rows(document)) else {},
+    }
 
 
 def _errors_sink(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, load_document, resolve, with_keys
+from connect_core.config import ConnectorDocument, load_document, resolve_source, with_keys
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.dry_run import outputs_of, step_by_step
@@ -56,7 +56,7 @@ def written(path: Path) -> Tried:
         names = ", ".join(one.document.name for one in found)
         raise ConfigError(f"There are {len(found)} documents: {names}", where=str(path), next_step="Name a file of one")
     document = found[0].document
-    return Tried(document, lambda: resolve(document, home, settings, "").source)
+    return Tried(document, lambda: resolve_source(document, home, settings))
 
 
 def newest(tried: Tried, last: int) -> list[Json]:

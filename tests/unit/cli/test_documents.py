@@ -51,6 +51,11 @@ def test_check_prints_on_what_it_depends_that_several_hosts_read_a_file(waybill:
     )
 
 
+def test_a_document_that_is_no_yaml_is_a_document_with_a_fault(waybill: Waybill, folder: Path) -> None:
+    typed = waybill("check", _write(folder, "version: 1\nname: a\nsql: SELECT lambda x: x\n"))
+    assert (typed.code, typed.err.splitlines()[0]) == (2, "Error: 1 fault in 1 document")
+
+
 def test_check_tells_all_faults_and_ends_with_2(waybill: Waybill, folder: Path) -> None:
     path = _write(folder, "version: 1\nname: a b\nsource: {flie: {}}\nsink: {file: {}}\n")
     typed = waybill("check", path)

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config import ALL, Settings, check, load_document, load_settings, read_text, resolve, with_policies
+from connect_core.config import (
+    ALL,
+    Settings,
+    check,
+    load_document,
+    load_settings,
+    read_text,
+    resolve,
+    resolve_source,
+    with_policies,
+)
 from connect_core.config.checking import Checked
 from connect_core.config.document import ConnectorDocument
 from connect_core.config.ruling import rule_patterns, rule_topics
@@ -92,6 +102,14 @@ def test_roots_that_have_shrunk_refuse_what_was_stored(home: Path, settings: Set
     with pytest.raises(ConfigError, match="The connector cannot run") as raised:
         resolve(load_document(stored), home, narrow, "u")
     assert "source.file.path: " in str(raised.value)
+
+
+def test_a_source_needs_no_stack_of_its_target(home: Path, settings: Settings) -> None:
+    text = TEXT.replace("name_servers: ['${env:NS}']", "name_servers: '${stack:name_servers}'")
+    document = _checked(text, home, settings).document
+    with pytest.raises(Unreachable):
+        resolve(document, home, settings, "")
+    assert resolve_source(document, home, settings).options["path"] == str(home.parent / "logs" / "*.log")
 
 
 def test_without_a_stack_its_reference_is_unreachable(home: Path, settings: Settings) -> None:
