@@ -569,7 +569,7 @@ _SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(_SCHEMAS, st.lists(st.binary(max_size=20), max_size=4))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_whatever_schema_comes_is_one_or_has_a_reason(schema: Any, bodies: list[bytes]) -> None:
     top = {"type": "record", "name": "Top", "fields": [{"name": "x", "type": schema}]}
     for one in (schema, top):

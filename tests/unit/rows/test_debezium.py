@@ -43,7 +43,7 @@ def column(field: dict[str, Any], value: object) -> bytes:
 
 
 @given(rows(), st.booleans(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_changes_that_are_written_are_read_as_they_were(
     made: tuple[Type, pa.StructArray], schemas: bool, data: st.DataObject
 ) -> None:
@@ -81,7 +81,7 @@ BODIES = st.one_of(
 
 
 @given(st.lists(BODIES, max_size=8), st.sampled_from(["reject", "drop"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_whatever_comes_is_a_change_or_has_a_reason(
     some: list[bytes | None], unknown: Literal["reject", "drop"]
 ) -> None:

@@ -95,7 +95,7 @@ def _pair(made: tuple[object, object, bool]) -> bytes:
 
 
 @given(st.lists(_bodies(), max_size=8), st.sampled_from(["reject", "drop"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason(some: list[bytes | None], unknown: Literal["reject", "drop"]) -> None:
     values = pa.array(some, pa.binary())
     reader = EnvelopeReader(WIDE, unknown=unknown)

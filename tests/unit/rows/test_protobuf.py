@@ -414,7 +414,7 @@ def test_a_file_that_lacks_is_told_and_one_that_everybody_has_is_not_needed() ->
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.binary(max_size=3))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_any_descriptors_are_some_or_have_a_reason(noise: bytes, at: int, more: bytes) -> None:
     good = descriptor_set(proto3("int32 x = 1; I y = 2; message I { repeated string a = 1; }"))
     for content in (noise, good[:at] + more + good[at + len(more) :]):

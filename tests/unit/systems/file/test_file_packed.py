@@ -261,7 +261,8 @@ def test_a_worker_that_does_not_reach_its_range_in_time_goes_on_next_time(tmp_pa
     wanted, came = range_of(partition, begun), [0]
     while not (batches := list(worker.read(wanted, limit(quantum_s=0.001)))):
         came.append(worker.reached(wanted))
-        assert came[-1] > came[-2] or came[-1] >= wanted.begin
+        assert came[-1] >= came[-2]
+        assert len(came) < 2_000, "it never gets there"
     assert batches[0].records.column("value")[0].as_py() == LINES[10_000]
     assert len(came) > 2
 
