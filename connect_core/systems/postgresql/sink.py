@@ -76,8 +76,12 @@ def make_markers(database: connection, markers: str, where: str) -> None:
     with understood(where):
         if read_table(database, markers) is None:
             with database.cursor() as cursor:
+                # Of two tasks that make it at once, the server refuses one, IF NOT EXISTS or not.
                 columns = "(name text PRIMARY KEY, marker text NOT NULL)"
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (quoted(markers),))
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {quoted(markers)} {columns}")
+                cursor.execute("COMMIT")
 
 
 class PostgresConnection:

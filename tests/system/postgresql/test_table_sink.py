@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from connect_core.systems.postgresql.options import PostgresSinkOptions
+from connect_core.systems.postgresql.sink import PostgresSink
 from tests.postgres_tables import Database
 from tests.site import Site
 
@@ -222,6 +225,15 @@ def test_a_table_that_is_away_is_waited_for(bare_site: Site, database: Database)
     database.run("ALTER TABLE elsewhere RENAME TO t")
     run(bare_site)
     assert database.run("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+def test_many_who_make_the_table_of_markers_at_once_make_it_once(database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint)")
+    sink = database.sink("t")["postgresql"] | {"row_fields": {"id": "int64"}}
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            list(pool.map(lambda _: PostgresSink(PostgresSinkOptions(**sink)).prepare(), range(8)))
+            database.run("DROP TABLE waybill_markers")
 
 
 def test_markers_that_somebody_deleted_are_noticed(bare_site: Site, database: Database) -> None:
