@@ -103,6 +103,14 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_planned(
     assert database.run("SELECT count(*) FROM t") == [(0,)]
 
 
+def test_rows_come_from_a_worker_of_spark(site: Site, database: Database) -> None:
+    database.run("CREATE TABLE people (id bigint PRIMARY KEY, name text)")
+    write(site, *({"id": number, "name": "Zoë"} for number in range(100)))
+    apply(site, database.sink("people", mode="upsert"))
+    site.waybill("run", "a")
+    assert database.run("SELECT count(*), min(name), max(id) FROM people") == [(100, "Zoë", 99)]
+
+
 def test_a_row_that_the_table_refuses_is_a_dead_letter_and_no_other(bare_site: Site, database: Database) -> None:
     database.run("CREATE TABLE t (id bigint PRIMARY KEY CHECK (id <> 13), name varchar(3))")
     rows = [{"id": number, "name": "ok"} for number in range(40)]
