@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.site import Site
+from tests.warm_shell import waybill_for_shells
 
 DOCS = Path(__file__).parents[1] / "docs"
 _USUAL_PORT = r"\b1883\b"
@@ -22,8 +22,9 @@ def example_done(page: str, site: Site, document: str, mqtt_port: int) -> str:
     [script] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     (site.folder / document).write_text(first)
     environment = site.environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     command = ["bash", "-euo", "pipefail", "-c", script]
-    done = subprocess.run(command, cwd=site.folder, env=environment, capture_output=True, text=True)
+    with waybill_for_shells(site.folder) as programs:
+        environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
+        done = subprocess.run(command, cwd=site.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

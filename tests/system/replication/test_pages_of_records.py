@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.protobuf import protoc_in
 from tests.site import Site
+from tests.warm_shell import waybill_for_shells
 
 pytestmark = pytest.mark.server
 
@@ -42,12 +42,14 @@ def _happens(site: Site, text: str, blocks: int) -> None:
     assert len(found) == blocks
     environment = site.environment()
     tools = protoc_in(site.folder / "tools")
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), str(tools), environment["PATH"]])
-    for commands, expected in found:
-        script = ["bash", "-euo", "pipefail", "-c", commands]
-        done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert _as_told(expected).fullmatch(_lines(done.stdout)), f"{done.stdout}\n--- the page says ---\n{expected}"
+    with waybill_for_shells(site.folder) as programs:
+        environment["PATH"] = os.pathsep.join([str(programs), str(tools), environment["PATH"]])
+        for commands, expected in found:
+            script = ["bash", "-euo", "pipefail", "-c", commands]
+            done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            as_told = _as_told(expected).fullmatch(_lines(done.stdout))
+            assert as_told, f"{done.stdout}\n--- the page says ---\n{expected}"
 
 
 def _as_told(text: str) -> re.Pattern[str]:
