@@ -73,6 +73,7 @@ _LOADED = (
 )
 _ROOMS = ("connect_core.replication.backfill", "connect_core.replication.driver", "connect_core.service")
 """Of these all modules: a command loads those that it needs."""
+_RUN_LANES = {"run", "backfill", "backfills", "dead-letters", "verify"}
 _MOST_BYTES = 1 << 20
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -267,7 +268,7 @@ def main(descriptor: int) -> None:
     _read_what_is_always_the_same()
     gc.freeze()  # what is there stays: nobody looks for garbage in it, which would copy its pages
     serve(socket.socket(fileno=descriptor))
-    if _LANE not in sys.argv and "inline" in (*sys.argv, os.environ.get("WAYBILL_ENGINE")):
+    if _RUN_LANES & {*sys.argv} and _LANE not in sys.argv:
         _fork_lanes()
     if _LANE in sys.argv:
         words = sys.argv[sys.argv.index(_LANE) + 1 :]

@@ -74,7 +74,7 @@ class Changing:
 @pytest.fixture
 def changing(tmp_path: Path, rocketmq: RocketMQ, java_reader: JavaReader, mosquitto: Mosquitto) -> Any:
     site = new_site(tmp_path, f"sqlite:///{tmp_path}/.waybill/ledger.db", None)
-    site.settings |= SHORT_LEASES | {"WAYBILL_ENGINE": "inline"}  # as the document says: so its lanes are forked
+    site.settings |= SHORT_LEASES
     (tmp_path / "logs").mkdir()
     topic = f"changed/{site.topic}"
     sinks: dict[str, dict[str, Any]] = {

@@ -56,7 +56,6 @@ class Filed:
 
 @pytest.fixture
 def filed(bare_site: Site, mosquitto: Mosquitto) -> Filed:
-    bare_site.settings["WAYBILL_ENGINE"] = "inline"  # as the document says: so its lanes are forked
     return Filed(bare_site, mosquitto)
 
 
