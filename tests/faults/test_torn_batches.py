@@ -118,7 +118,7 @@ def test_brokers_killed_at_any_moment_of_a_batch_lose_nothing_and_repeat_nothing
                 strike = _torn_at_any_byte if number % 2 else _killed_at_any_moment
                 place = strike(journey, proxy, rocketmq, row, chance)
                 run_until_done(journey)
-            found = settled_up(journey, row)
+                found = settled_up(journey, row)
             possible = sum(one["possible_duplicates"] for one in receipts_of(journey))  # type: ignore[misc]
             places[place] += 1
             repeats[place] += found.repeated

@@ -42,7 +42,7 @@ from tests.simulator.hosts import WITH_HOSTS
 from tests.simulator.running import simulated
 from tests.simulator.scenario import REVISE, Deed, Scenario, drawn
 
-FIRST_SEED, MOST = 1_000_000, 120
+FIRST_SEED, MOST = 1_000_000, 300
 SEEDS = range(FIRST_SEED, FIRST_SEED + MOST)
 
 
