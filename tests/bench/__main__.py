@@ -11,9 +11,10 @@ from pathlib import Path
 
 from connect_core import stack
 from tests.bench.changes import changes
-from tests.bench.copies import MESSAGES, copies
+from tests.bench.copies import MESSAGES, changed, copies
 from tests.bench.data_source import data_source
 from tests.bench.fleet import CONNECTORS, fleet, idle
+from tests.bench.formats import formats
 from tests.bench.freshness import freshness, through_airflow
 from tests.bench.many import ledgers
 from tests.bench.measures import files_to_topic, small_runs, topic_to_file, worker_memory
@@ -27,6 +28,7 @@ from tests.bench.starts import RUNS, starts
 from tests.bench.taking_over import taking_over
 from tests.bench.telling import Row
 from tests.bench.transforms import transforms
+from tests.bench.verifying import verifying
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "figures.md"
@@ -36,6 +38,7 @@ Measure = Callable[[Place, argparse.Namespace], list[Row]]
 WITHOUT_SERVERS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "rules": lambda chosen: rules(chosen.repeats),
     "transforms": lambda chosen: transforms(chosen.repeats),
+    "formats": lambda chosen: formats(chosen.repeats),
 }
 WITH_A_DATABASE: dict[str, Measure] = {
     "ledger": lambda place, chosen: ledgers(place, chosen.repeats),
@@ -44,6 +47,8 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "in": lambda place, chosen: [files_to_topic(place, chosen.lines, files, chosen.repeats) for files in (1, 2)],
     "out": lambda place, chosen: [topic_to_file(place, chosen.lines, 2, chosen.repeats)],
     "across": lambda place, chosen: copies(place, MESSAGES, chosen.repeats),
+    "typed": lambda place, chosen: [changed(place, min(chosen.lines, MESSAGES), chosen.repeats)],
+    "verify": lambda place, chosen: verifying(place, min(chosen.lines, MESSAGES), chosen.repeats),
     "over": lambda place, chosen: taking_over(place, chosen.lines, chosen.repeats),
     "mqtt": lambda place, chosen: into_mqtt(place, min(chosen.lines, MQTT_MESSAGES), chosen.repeats),
     "mqtt-in": lambda place, chosen: mqtt(place, chosen.lines // 5, chosen.repeats),

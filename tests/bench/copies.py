@@ -3,16 +3,20 @@ that brokers give as they are delivered, and in each way of keeping order."""
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
+
+import orjson
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batch
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
+from tests.bench.transforms import CHANGED, made_up
 
 MESSAGES = 400_000
 MOST_BYTES = 400_000_000
@@ -65,19 +69,49 @@ def _copied(place: Place, messages: int, size: int, queues: int, repeats: int, r
     return row
 
 
+def changed(place: Place, messages: int, repeats: int) -> Row:
+    """JSON with typed fields: one of them cast, some records filtered."""
+    topic = f"typed-{next(_numbers)}"
+    chance = random.Random(1)
+    one = len(orjson.dumps(made_up(0, chance)))
+    fill(place, topic, messages, one, 2, lambda number: orjson.dumps(made_up(number, chance)))
+
+    def ours() -> Timed:
+        name = f"changed-{next(_numbers)}"
+        source = {"rocketmq": {"connection": "main", "topics": topic}}
+        place.apply(name, source, {"rocketmq": {"connection": "main", "topic": name, "queues": 2}}, **CHANGED)
+        timed = place.run(name)
+        forget(place, name)
+        return timed
+
+    def bare() -> float:
+        name = f"bare-{next(_numbers)}"
+        seconds = place.bare("changed", topic, name)
+        forget(place, name)
+        return seconds
+
+    what = f"RocketMQ -> one cast, one filter -> RocketMQ, 2 queues, {messages:,} JSON objects of {one} bytes"
+    row = compared(what, messages, ours, bare, repeats)
+    forget(place, topic)
+    return row
+
+
 def _client(place: Place) -> Client:
     return Client(ClientOptions(name_servers=tuple(place.name_servers.split(";"))))
 
 
-def fill(place: Place, topic: str, messages: int, size: int, queues: int) -> None:
-    """Every message has a key: one of ten thousand."""
+def fill(
+    place: Place, topic: str, messages: int, size: int, queues: int, body: Callable[[int], bytes] | None = None
+) -> None:
+    """Every message has a key: one of ten thousand. `body` makes them, of about that size."""
+    body = body or (lambda number: b"%012d ".ljust(size, b"x") % number)
     deadline = time.monotonic() + 600
     with _client(place) as client:
         senders = [client.sender(queue) for queue in client.topics.create(topic, queues)]
         each = min(_BATCH_BYTES // size, 1_000)
         for number, begin in enumerate(range(0, messages, each)):
             some = range(begin, min(begin + each, messages))
-            bodies = [b"%012d ".ljust(size, b"x") % one for one in some]
+            bodies = [body(one) for one in some]
             properties = [b"KEYS\x01%d\x02" % (one % KEYS) for one in some]
             senders[number % queues].submit(encode_batch(bodies, properties), deadline=deadline)
         for sender in senders:

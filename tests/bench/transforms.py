@@ -8,8 +8,7 @@ is interleaved; figures are medians of processor time.
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -18,10 +17,12 @@ import pyarrow as pa
 
 from connect_core.pipeline.shaping import Pipeline
 from connect_core.sdk.testing.driving import records
+from tests.bench.bare import through_objects
+from tests.bench.pairs import pairs, ratio
 from tests.bench.telling import Row, row
 
 BATCH, BATCHES, FIELDS = 4_000, 5, 100
-_TYPES: dict[str, Any] = {
+TYPES: dict[str, Any] = {
     "id": "int64",
     "price": "float64",
     "count": "int32",
@@ -37,6 +38,10 @@ _TYPES: dict[str, Any] = {
     "tags": ["text"],
     "who": {"first": "text", "last": "text", "city": "text"},
 }
+CHANGED: dict[str, Any] = {
+    "parse": {"format": "json", "fields": TYPES},
+    "transforms": [{"cast": {"id": "text"}}, {"filter": "$.count < 40"}],
+}
 
 
 def transforms(repeats: int) -> list[Row]:
@@ -45,18 +50,16 @@ def transforms(repeats: int) -> list[Row]:
 
 def _beside_a_loop(repeats: int) -> Row:
     chance = random.Random(1)
-    bodies = [[orjson.dumps(_record(n, chance)) for n in range(BATCH)] for _ in range(BATCHES)]
+    bodies = [[orjson.dumps(made_up(n, chance)) for n in range(BATCH)] for _ in range(BATCHES)]
     batches = [records(one) for one in bodies]
-    steps = [{"cast": {"id": "text"}}, {"filter": "$.count < 40"}]
-    pipeline = Pipeline({"parse": {"format": "json", "fields": _TYPES}, "transforms": steps})
+    pipeline = Pipeline(CHANGED)
     for batch, one in zip(batches, bodies, strict=True):
         made = pipeline.shape(batch).kept.column("value").to_pylist()
-        assert list(map(orjson.loads, made)) == list(map(orjson.loads, _loop(one)))
-    ours, bare = _pairs(lambda: _shaped(pipeline, batches), lambda: [_loop(one) for one in bodies], repeats)
+        assert list(map(orjson.loads, made)) == list(map(orjson.loads, through_objects(one)))
+    ours, bare = pairs(lambda: _shaped(pipeline, batches), lambda: [through_objects(one) for one in bodies], repeats)
     many, size = BATCH * BATCHES, sum(map(len, bodies[0])) // BATCH
-    what = f"JSON of {size} bytes, {len(_TYPES)} fields: read, one cast, one filter, written"
-    ratio = f"ratio {median(b / a for a, b in zip(ours, bare, strict=True)):.2f}"
-    return Row(what, f"{many / median(ours):,.0f}/s", f"{many / median(bare):,.0f}/s", ratio)
+    what = f"JSON of {size} bytes, {len(TYPES)} fields: read, one cast, one filter, written"
+    return Row(what, f"{many / median(ours):,.0f}/s", f"{many / median(bare):,.0f}/s", ratio(ours, bare))
 
 
 def _many(repeats: int) -> Row:
@@ -65,10 +68,11 @@ def _many(repeats: int) -> Row:
     parse = {"format": "json", "fields": dict.fromkeys(names, "int64")}
     one = Pipeline({"parse": parse, "transforms": [{"cast": {"f0": "text"}}]})
     all_of_them = Pipeline({"parse": parse, "transforms": [{"cast": {name: "text"}} for name in names]})
-    many, single = _pairs(lambda: _shaped(all_of_them, batches), lambda: _shaped(one, batches), repeats)
-    ratio = median(a / b for a, b in zip(many, single, strict=True))
+    many, single = pairs(lambda: _shaped(all_of_them, batches), lambda: _shaped(one, batches), repeats)
     micro = [f"{median(taken) / BATCH * 1e6:.2f} µs" for taken in (many, single)]
-    return row(f"{FIELDS} casts of different fields", f"{micro[0]} a record", f"one cast {micro[1]}; ratio {ratio:.2f}")
+    return row(
+        f"{FIELDS} casts of different fields", f"{micro[0]} a record", f"one cast {micro[1]}; {ratio(single, many)}"
+    )
 
 
 def _shaped(pipeline: Pipeline, batches: Sequence[pa.RecordBatch]) -> None:
@@ -76,32 +80,7 @@ def _shaped(pipeline: Pipeline, batches: Sequence[pa.RecordBatch]) -> None:
         pipeline.shape(batch)
 
 
-def _loop(bodies: Sequence[bytes]) -> list[bytes]:
-    passed = []
-    for body in bodies:
-        fields = orjson.loads(body)
-        fields["id"] = str(fields["id"])
-        if fields["count"] < 40:
-            passed.append(orjson.dumps(fields))
-    return passed
-
-
-def _pairs(
-    first: Callable[[], object], second: Callable[[], object], repeats: int
-) -> tuple[Sequence[float], Sequence[float]]:
-    """Processor seconds. The first pair warms up."""
-    pairs = [(_seconds(first), _seconds(second)) for _ in range(repeats + 1)][1:]
-    ours, others = zip(*pairs, strict=True)
-    return ours, others
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def _record(number: int, chance: random.Random) -> dict[str, Any]:
+def made_up(number: int, chance: random.Random) -> dict[str, Any]:
     return {
         "id": number,
         "price": round(chance.random() * 1000, 2),
