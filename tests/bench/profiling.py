@@ -19,7 +19,7 @@ from connect_core.errors import EngineFailed
 from connect_core.replication.driver.context import RunListener
 from connect_core.replication.driver.prepare import run_context
 from connect_core.replication.driver.run import run_connector
-from connect_core.replication.worker.lane import scan, work
+from connect_core.replication.worker.lane import KeptSource, scan, work
 from connect_core.rocketmq import Client, ClientOptions
 from connect_core.sdk.scan import ScanResult
 from connect_core.service.opened import working
@@ -41,7 +41,7 @@ class InProcessEngine:
     def execute(self, lanes: Sequence[Lane]) -> list[Outcome]:
         begun = time.process_time()
         with self._profile or nullcontext():
-            outcomes = [outcome for lane in lanes for outcome in work(lane)]
+            outcomes = [outcome for lane in lanes for outcome in work(lane, KeptSource())]
         self.cpu_s += time.process_time() - begun
         if failed := [outcome.failure for outcome in outcomes if outcome.failure]:
             raise EngineFailed(str(failed))
