@@ -249,9 +249,10 @@ def test_a_holder_with_a_longer_time_to_live_is_waited_for_that_long(drivers: Ma
     )
     both = drivers(shared=homes == "shared")
     both.one.settings["WAYBILL_LEASE_TTL_S"] = f"{LONGER_S}s"
-    begun(both.one, "batch-written")
+    first = begun(both.one, "batch-written")
     row.strikes()
     both.one.host.lose()
+    first.communicate()
     taken = both.finish(both.other)[0]
     row.moves_again()
     assert taken["by"] == "silence"
