@@ -56,6 +56,7 @@ NAVIGATION = {
             "docs/protobuf",
             "docs/debezium",
             "docs/cloudevents",
+            "docs/keys",
             "docs/glossary",
             "docs/figures",
             "docs/faults",

@@ -106,14 +106,17 @@ def _pairs(headers: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _show(records: list[dict[str, Any]], *, steps: bool) -> None:
     for one in records:
-        output.line(f"{one['topic'] or ''} {output.shown_bytes(one['value'])}".strip())
+        key = f"key {one['key']}: " if one["key"] not in (None, one["topic"]) else ""
+        output.line(f"{one['topic'] or ''} {key}{output.shown_bytes(one['value'])}".strip())
         for step in one["steps"] if steps else ():
             output.line(f"  {step['step']}: {output.shown_bytes(step['value'])}")
         for became in one["becomes"]:
             said = [f"{name} {became[name]}" for name in ("to", "tags", "key") if became[name]]
             named = became["rule"] + (f": {', '.join(said)}" if became["rule"] and said else "")
             value = output.shown_bytes(became["value"]) if "value" in became else ""
-            output.line(f"  -> {' '.join(part for part in (named, value) if part) or 'as it is'}")
+            key = f"key {became['key']}" if not became["rule"] and became["key"] not in (None, one["key"]) else ""
+            made = ": ".join(filter(None, (key, value)))
+            output.line(f"  -> {' '.join(filter(None, (named, made))) or 'as it is'}")
         if not one["becomes"]:
             output.line(f"  rejected: {one['rejected']}" if "rejected" in one else "  filtered")
     if not records:

@@ -25,6 +25,7 @@ from connect_core.config.errors_sinks import read_errors_sink, unfit_errors_sink
 from connect_core.config.examples import unmet_examples, with_absolute_paths
 from connect_core.config.faults import fault_at, model_faults
 from connect_core.config.inferred_fields import with_fields
+from connect_core.config.keys import unfit_keys
 from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
@@ -245,6 +246,7 @@ def _conflicts(data: Json, source: End, sink: End, second: End | None, written: 
         yield from unfit
         return
     yield from (fault_at(*wrong, written) for wrong in unfit_changes(document, sink))
+    yield from (fault_at(*wrong, written) for wrong in unfit_keys(document, source))
     yield from (fault_at(*wrong, written) for wrong in key_faults(document.transforms))
     yield from (fault_at(*wrong, written) for wrong in unfit_events(document, sink))
     yield from (fault_at(*wrong, written) for wrong in letter_key_faults(document.errors))

@@ -7,67 +7,30 @@ class names stand for our systems; a class that has none is answered with those 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from connect_core.config import option_models
 from connect_core.config.document import MAX_NAME_LENGTH
 from connect_core.config.faults import nearest
+from connect_core.config.flat_converters import (
+    KEY_CONVERTER,
+    TRANSFORMS,
+    VALUE_CONVERTER,
+    Handler,
+    converter,
+    form_of,
+    option_handler,
+)
+from connect_core.config.flat_document import TranslatedDocument
 from connect_core.config.peers.reading import NotKept
-from connect_core.config.peers.translating import FIELDS_KEY, PeerValue, translated
-from connect_core.config.written import Place, Written
-from connect_core.errors import Fault
-from connect_core.rows.envelope_schemas import USUAL_FLAVOR
+from connect_core.config.peers.translating import FIELDS_KEY, translated
+from connect_core.config.written import Written
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler
-from connect_core.sdk.plugin import Role
-from connect_core.sdk.values import Json
 
 CLASS = "connector.class"
-_BYTES_THROUGH = ("StringConverter", "ByteArrayConverter")
-_JSON = (
-    "org.apache.rocketmq.connect.runtime.converter.record.json.JsonConverter",
-    "org.apache.kafka.connect.json.JsonConverter",
-)
-"""Of RocketMQ Connect and Kafka Connect."""
-_VALUE_CONVERTER = "value.converter"
-_TRANSFORMS = "transforms"
-_AVRO = ("org.apache.rocketmq.schema.avro.AvroConverter", "io.confluent.connect.avro.AvroConverter")
-_SCHEMAS = {**dict.fromkeys(_AVRO, "Avro"), "io.confluent.connect.protobuf.ProtobufConverter": "Protobuf"}
-"""Converters whose values have a schema in a registry, and what they write."""
-_NATIVE = "a native document (waybill init SOURCE SINK)"
-
-
-@dataclass
-class TranslatedDocument:
-    """`origins` says from which flat key a native place came. Faults carry the flat key as their path. `given` are the
-    flat keys, `role` is which end the system of their class is."""
-
-    name: str
-    data: Json = field(default_factory=dict)
-    notices: list[str] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    origins: dict[Place, str] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict)
-    role: Role | None = None
-
-    def put(self, key: str, place: tuple[str, ...], value: Any) -> None:
-        *outer, last = place
-        holder = self.data
-        for part in outer:
-            holder = holder.setdefault(part, {})
-        holder[last] = value
-        self.origins[place] = key
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def ignore(self, key: str, why: str) -> None:
-        self.notices.append(f"{key}: accepted without effect: {why}")
-
-    def refuse(self, key: str, why: str) -> None:
-        self.faults.append(Fault(key, why))
 
 
 @dataclass(frozen=True)
@@ -130,7 +93,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     if found is None:
         return into
     system, kind = found
-    into.role = kind.role
+    into.system, into.role = system, kind.role
     ends = _ends(system, kind, into)
     keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
     for key, value in flat.items():
@@ -142,7 +105,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         _require(end, flat, kind.records)
     for end in ends:
         end.known.complete(end)
-    if into.given.get(_TRANSFORMS) and not into.faults:
+    if into.given.get(TRANSFORMS) and not into.faults:
         _transform(into, ends[1])
     return into
 
@@ -198,8 +161,6 @@ def _require(end: _End, flat: Mapping[str, Any], records: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------- the flat keys
 
-Handler = Callable[[TranslatedDocument, str, Any], None]
-
 
 def _nothing(into: TranslatedDocument, key: str, value: Any) -> None:
     """Read elsewhere."""
@@ -246,86 +207,10 @@ def _context(into: TranslatedDocument, key: str, value: Any) -> None:
         into.put(key, ("errors", "headers"), "connect")
 
 
-def _converter(into: TranslatedDocument, key: str, value: Any) -> None:
-    if str(value).rpartition(".")[2] in _BYTES_THROUGH:
-        into.ignore(key, "records pass as the bytes they are")
-    elif str(value).strip() in _JSON:
-        if key != _VALUE_CONVERTER or not into.given.get(_TRANSFORMS):
-            _json_converter(into, key)
-    elif str(value).strip() in _SCHEMAS:
-        _schema_converter(into, key, str(value).strip())
-    else:
-        into.refuse(key, f"{value!r} is not available; records pass as bytes: {' or '.join(_BYTES_THROUGH)}")
-
-
-def _json_converter(into: TranslatedDocument, key: str) -> None:
-    """A sink reads what is in a topic, and it stays as it is. A source would write each line as another thing."""
-    enabled = _has_schemas(into, key)
-    form = "json-schema" if enabled else "json"
-    if into.role == "source":
-        says = f"says their fields in parse, and encode: {{format: {form}}}"
-        into.refuse(key, f"lines do not become JSON here; {_NATIVE} {says}")
-        return
-    what = "envelopes with their schema" if enabled else "JSON"
-    reads = f"reads their fields by parse: {{format: {form}, fields: {{id: int64}}}}"
-    into.notice(f"{key}: records pass as the bytes they are, {what}; {_NATIVE} {reads}")
-
-
-def _schema_converter(into: TranslatedDocument, key: str, given: str) -> None:
-    """As a JSON converter. RocketMQ's registry is another one, and writes something else before a value."""
-    word = _SCHEMAS[given]
-    form = f"format: {word.lower()}, framing: registry, registry: {{url: …}}"
-    if key == _VALUE_CONVERTER and into.given.get(_TRANSFORMS):
-        into.refuse(key, f"transforms of {word} need its schema; {_NATIVE} says it: parse: {{{form}}}")
-        return
-    if into.role == "source":
-        into.refuse(
-            key, f"lines do not become {word} here; {_NATIVE} says their fields in parse, and encode: {{{form}}}"
-        )
-        return
-    if given == _AVRO[0]:
-        into.notice(
-            f"{key}: records pass as the bytes they are; nothing here reads what RocketMQ's registry begins with"
-        )
-        return
-    reads = f"reads their fields by parse: {{{form}, fields: {{id: int64}}}}"
-    into.notice(f"{key}: records pass as the bytes they are, {word} with the number of a schema; {_NATIVE} {reads}")
-
-
-def _of_schemas(into: TranslatedDocument, key: str, value: Any) -> None:
-    """The notice of such a converter speaks of it."""
-    converter = ".".join(key.split(".")[:2])
-    if str(into.given.get(converter, "")).strip() not in _SCHEMAS:
-        into.ignore(key, "no available converter has this option")
-
-
-def _schemas_enable(into: TranslatedDocument, key: str, value: Any) -> None:
-    """The notice of a JSON converter speaks of it."""
-    if str(into.given.get(key.removesuffix(".schemas.enable"), "")).strip() not in _JSON:
-        into.ignore(key, "no available converter has this option")
-
-
-def _encoding(into: TranslatedDocument, key: str, value: Any) -> None:
-    if str(value).replace("-", "").upper() != "UTF8":
-        into.refuse(key, f"{value!r} is not available; records pass as the bytes they are")
-    else:
-        into.ignore(key, "records pass as the bytes they are")
-
-
 def _by_prefix(key: str) -> Handler | None:
-    if re.fullmatch(r"(key|value)\.converter\.(de)?serializer\.encoding", key):
-        return _encoding
-    if re.fullmatch(r"(key|value)\.converter\.schemas\.enable", key):
-        return _schemas_enable
-    if re.fullmatch(
-        r"(key|value)\.converter\.(schema\.registry\.url|auto\.register\.schemas|use\.latest\.version)", key
-    ):
-        return _of_schemas
-    if key.startswith(("key.converter.", "value.converter.")):
-        return _ignored("no available converter has this option")
-    if key in (_TRANSFORMS, "predicates", FIELDS_KEY) or key.startswith(("transforms.", "predicates.")):
+    if key in (TRANSFORMS, "predicates", FIELDS_KEY) or key.startswith(("transforms.", "predicates.")):
         return _of_transforms
-    return None
+    return option_handler(key)
 
 
 # --------------------------------------------------------------------------------------------------------- transforms
@@ -333,35 +218,23 @@ def _by_prefix(key: str) -> Handler | None:
 
 def _of_transforms(into: TranslatedDocument, key: str, value: Any) -> None:
     """All of them are translated at once, by `_transform`."""
-    if not into.given.get(_TRANSFORMS) and value:
-        into.refuse(key, f"has no effect without {_TRANSFORMS}: name what is to be done there")
+    if not into.given.get(TRANSFORMS) and value:
+        into.refuse(key, f"has no effect without {TRANSFORMS}: name what is to be done there")
 
 
 def _transform(into: TranslatedDocument, hub: _End) -> None:
     topics = hub.options.get("topics") or [hub.options["topic"]]
     try:
-        made = translated(into.given, topics, _value_of(into), is_source=into.role == "source")
+        value, key = form_of(into, VALUE_CONVERTER), form_of(into, KEY_CONVERTER)
+        made = translated(into.given, topics, value, key, is_source=into.role == "source")
     except NotKept as refused:
         into.refuse(refused.key, str(refused))
         return
     for part, value in made.parts.items():
-        into.put(_TRANSFORMS, (part,), value)
+        into.put(TRANSFORMS, (part,), value)
     into.notices += [f"{key}: {words}" for key, words in made.notices]
     if into.role == "source" and made.topics and list(made.topics.values()) != topics:
-        hub.put(_TRANSFORMS, "topic", *made.topics.values())
-
-
-def _value_of(into: TranslatedDocument) -> PeerValue:
-    """How values are written there."""
-    converter = str(into.given.get(_VALUE_CONVERTER, "")).strip()
-    if converter not in _JSON:
-        return PeerValue("text")
-    flavor = "kafka" if converter.startswith("org.apache.kafka.") else USUAL_FLAVOR
-    return PeerValue("json-schema", flavor) if _has_schemas(into, _VALUE_CONVERTER) else PeerValue("json")
-
-
-def _has_schemas(into: TranslatedDocument, key: str) -> bool:
-    return str(into.given.get(f"{key}.schemas.enable", "true")).strip().lower() != "false"
+        hub.put(TRANSFORMS, "topic", *made.topics.values())
 
 
 _RETRIES = "a failed run is tried again as a whole, by the program that started it"
@@ -371,8 +244,8 @@ _COMMON: dict[str, Handler] = {
     CLASS: _nothing,
     "name": _nothing,
     "max.tasks": _max_tasks,
-    "key.converter": _converter,
-    _VALUE_CONVERTER: _converter,
+    KEY_CONVERTER: converter,
+    VALUE_CONVERTER: converter,
     "errors.tolerance": _tolerance,
     "errors.retry.timeout": _ignored(_RETRIES),
     "errors.retry.delay.max.ms": _ignored(_RETRIES),

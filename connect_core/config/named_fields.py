@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Filter, Rule
 from connect_core.config.endpoints import End
-from connect_core.config.payloads import Parse
+from connect_core.config.payloads import Encode, Parse
 from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere
 from connect_core.config.written import Place
+from connect_core.pipeline.formats.key_format import PLAIN_KEY
 from connect_core.pipeline.formats.known import read_format
 from connect_core.pipeline.references import names_in, properties_in, read_condition
 from connect_core.pipeline.transforms.steps import step_of
@@ -56,7 +57,7 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
     fields = _Fields(source.system, given, document.parse.rows())
     yield from _of_filter(document.filter, fields)
     yield from _of_transforms(document, fields)
-    kinds = given.union(*map(set_by, document.transforms))
+    kinds = given.union(*map(set_by, document.transforms), written_by(document.encode))
     fields = _Fields(source.system, kinds, last_rows(document))
     for place, rule in enumerate(document.rules):
         if rule.enabled:
@@ -67,9 +68,9 @@ def impossible_names(document: ConnectorDocument, source: End, sink: End) -> Ite
 
 def impossible_in(condition: str, document: ConnectorDocument) -> list[str]:
     """What a condition names that no record of the document's source can have, in words. Payloads are JSON, which may
-    have any fields, or of a format that names them."""
+    have any fields, or of a format that names them, as keys may be."""
     plugin, parse = option_models.plugin(document.source.system), document.parse
-    rows = None if parse.format in ("none", "json") else parse.rows()
+    rows = None if parse.format in ("none", "json") and parse.key_format == PLAIN_KEY else parse.rows()
     return list(_of_condition(condition, _Fields(document.source.system, plugin.source_fields, rows))) if plugin else []
 
 
@@ -153,6 +154,12 @@ def made_by(parse: Parse) -> frozenset[Kind]:
     """What records have where payloads are of this format, whatever their source."""
     changes: frozenset[Kind] = frozenset({"change"})
     return changes if read_format({"format": parse.format}).reads_changes else frozenset()
+
+
+def written_by(encode: Encode) -> frozenset[Kind]:
+    """What records have for rules, whatever their source and the steps."""
+    keys: frozenset[Kind] = frozenset({"key"})
+    return keys if encode.writes_keys else frozenset()
 
 
 def set_by(step: Json) -> frozenset[Kind]:

@@ -11,7 +11,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from connect_core.config.document_parts import DocumentPart
 from connect_core.config.registries import Registry, SubjectRegistry
 from connect_core.pipeline.formats import avro_format
-from connect_core.pipeline.formats.known import INFER, Format, WrittenFormat, check_encode, check_parse, read_format
+from connect_core.pipeline.formats.key_format import (
+    PLAIN_KEY,
+    KeyFormat,
+    check_key_format,
+    check_read_key,
+    check_written_key,
+    row_type,
+)
+from connect_core.pipeline.formats.known import INFER, Format, WrittenFormat, check_encode, check_parse
 from connect_core.pipeline.formats.patterns import MAX_PATTERN
 from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
@@ -28,6 +36,13 @@ def check_fields(written: object) -> object:
         struct_of(written)
     elif written not in (None, INFER):
         raise ValueError(f"{written!r} is neither a mapping of fields to types nor {INFER}")
+    return written
+
+
+def check_key_fields(written: Json) -> Json:
+    """The fields of a key themselves when each has a type."""
+    if written:
+        struct_of(written)
     return written
 
 
@@ -129,12 +144,32 @@ class Parse(DocumentPart):
     registry: Registry | None = Field(
         default=None, description="Of framing registry: who knows the schemas that records were written with."
     )
+    key_format: Annotated[KeyFormat, BeforeValidator(check_key_format)] = Field(
+        default=PLAIN_KEY,
+        description="What the keys of records are. text: one text, which templates name as `{key}`. json: an object, "
+        "and json-schema: an envelope of one, as the JsonConverter of Kafka Connect and RocketMQ Connect writes it, "
+        "whose fields become fields of the record, before those of the payload. A record whose key is not of the "
+        "format is rejected.",
+    )
+    key_fields: Annotated[Json, AfterValidator(check_key_fields)] = Field(
+        default_factory=dict,
+        description="With key_format json or json-schema: the fields of each key and their types, as `fields` has "
+        "them. `unknown` holds for others in a key, too.",
+        examples=[{"id": "int64"}],
+    )
+    key_prefix: str = Field(
+        default="",
+        description="What comes before the names of the key's fields. Two fields of one name are a fault.",
+        examples=["key_"],
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Parse:
         if self.inferred is not None and not isinstance(self.fields, dict):
             raise ValueError("inferred says where fields are from that apply has inferred; there are none")
-        check_parse(self.model_dump(), _defaults(type(self)))
+        parse = self.model_dump()
+        check_parse(parse, _defaults(type(self)))
+        check_read_key(parse)
         return self
 
     @property
@@ -144,7 +179,7 @@ class Parse(DocumentPart):
 
     def rows(self) -> Type | None:
         """What `$.NAME` may be, and of which type; None where payloads say it, or `apply` will."""
-        return None if self.infers else read_format({"format": self.format}).rows(self.model_dump())
+        return None if self.infers else row_type(self.model_dump())
 
 
 class Encode(DocumentPart):
@@ -167,7 +202,9 @@ class Encode(DocumentPart):
         description="Of cloudevents. structured: the payload is the whole event, as JSON. binary: the payload is the "
         "data, and headers have the attributes.",
     )
-    flavor: Flavor = Field(default=USUAL_FLAVOR, description="Of json-schema: whose JsonConverter reads it.")
+    flavor: Flavor = Field(
+        default=USUAL_FLAVOR, description="Of json-schema, also of keys: whose JsonConverter reads it."
+    )
     avro_schema: AvroSchema = _AVRO_SCHEMA
     record: Annotated[str, AfterValidator(check_record_name)] = Field(
         default=avro_format.RECORD, description="Of avro without avro_schema: the name of the record in the schema."
@@ -188,11 +225,29 @@ class Encode(DocumentPart):
     schemas: bool = Field(
         default=False, strict=True, description="Of debezium: whether each event has its schema, as schemas.enable."
     )
+    key_format: Annotated[KeyFormat, BeforeValidator(check_key_format)] = Field(
+        default=PLAIN_KEY,
+        description="What keys are written. text: the key that the record has, or that `record` or a rule gives it. "
+        "json: an object of key_fields, json-schema: the same in an envelope with their schema, of `flavor`. The "
+        "payload is what `format` says.",
+    )
+    key_fields: list[str] = Field(
+        default_factory=list,
+        description="With key_format json or json-schema: the fields of which keys are made, in this order.",
+        examples=[["id"]],
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Encode:
-        check_encode(self.model_dump(), _defaults(type(self)))
+        encode = self.model_dump()
+        check_encode(encode, _defaults(type(self)))
+        check_written_key(encode)
         return self
+
+    @property
+    def writes_keys(self) -> bool:
+        """Whether records get another key."""
+        return self.key_format != PLAIN_KEY
 
 
 @cache

@@ -9,6 +9,7 @@ from connect_core.config.document import ConnectorDocument
 from connect_core.config.endpoints import End
 from connect_core.config.references import is_reference
 from connect_core.config.written import Place
+from connect_core.pipeline.formats.key_format import check_key_rows
 from connect_core.pipeline.formats.known import written_format
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.rows.inferring import inferred
@@ -32,13 +33,13 @@ def unfit_transforms(document: ConnectorDocument, sink: End) -> Iterator[tuple[P
     not find any."""
     rows, takes_rows = document.parse.rows(), sink.configured().plugin.takes_rows
     if rows is None:
-        if (document.reshapes or takes_rows) and not document.parse.infers:
+        if (document.reshapes or document.encode.writes_keys or takes_rows) and not document.parse.infers:
             places: Place = (
                 ("sink", sink.system) if takes_rows else ("transforms" if document.transforms else "encode",)
             )
             yield places, f"needs records whose fields are known; {_HOW}"
         return
-    if takes_rows and document.encode.format != "none":
+    if takes_rows and (document.encode.format != "none" or document.encode.writes_keys):
         yield ("encode",), f"{sink.system} takes fields and no payloads: leave encode out"
         return
     for number, step in enumerate(document.transforms):
@@ -47,10 +48,15 @@ def unfit_transforms(document: ConnectorDocument, sink: End) -> Iterator[tuple[P
         except ValueError as error:
             yield ("transforms", number), f"{next(iter(step))}: {error}"
             return
+    encode = document.encode.model_dump()
+    try:
+        check_key_rows(encode, rows)
+    except ValueError as error:
+        yield ("encode", "key_fields"), str(error)
     if document.encode.format == "none":
         return
     try:
-        written_format(document.encode.model_dump()).check_rows(document.encode.model_dump(), rows)
+        written_format(encode).check_rows(encode, rows)
         _subject(document, rows)
     except ValueError as error:
         yield ("encode",), str(error)

@@ -120,6 +120,7 @@ def advice(document: ConnectorDocument) -> Iterator[str]:
     if rules and not any(rule.enabled for rule in rules):
         yield "rules: all are disabled, so every record is filtered"
     sink = option_models.plugin(document.sink.system)
-    is_named = rules or document.filter.when or document.reshapes or (sink is not None and sink.takes_rows)
+    makes = document.reshapes or document.encode.writes_keys
+    is_named = rules or document.filter.when or makes or (sink is not None and sink.takes_rows)
     if document.parse.format != "none" and not is_named:
         yield "parse: no rule names what it makes; records that are not of the format are rejected all the same"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from connect_core.pipeline.formats.payloads import taken
+from connect_core.pipeline.formats.payloads import taken, with_column
 from connect_core.pipeline.transforms.row_step import RowStep
 from connect_core.pipeline.transforms.running import Stepped, run
 from connect_core.pipeline.transforms.working import TypedRows
@@ -20,8 +20,7 @@ def with_operations(records: pa.RecordBatch, operations: pa.Array | None) -> pa.
     """`operations` are those of these records; None where they are no changes."""
     if operations is None:
         return records
-    place = records.schema.get_field_index("operation")
-    return records.set_column(place, records.schema.field(place), operations)
+    return with_column(records, "operation", operations)
 
 
 def with_before(stepped: Stepped, steps: Sequence[RowStep], before: pa.StructArray, given: TypedRows) -> Stepped:

@@ -7,7 +7,7 @@ that cannot be read, changed or written is rejected, with the payload that it ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.pipeline.changes import with_before, with_operations
+from connect_core.pipeline.formats.key_format import row_type
 from connect_core.pipeline.formats.known import read_format, written_format
 from connect_core.pipeline.formats.payload_format import Lookup, Writer
-from connect_core.pipeline.formats.payloads import others, taken
+from connect_core.pipeline.formats.payloads import only, others, taken
+from connect_core.pipeline.keyed_rows import both, key_writer, row_reader
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.rejecting import reject_row
 from connect_core.pipeline.transforms.running import run
@@ -57,19 +59,18 @@ class Reshaping:
         self._seen: SeenBySteps = {}
         """Of the range that this is made for: the one thing that is remembered from batch to batch."""
         self._encode: Json = document.get("encode", {})
-        self._encodes = bool(transforms or self._encode)
-        self._read_format = read_format(self._parse)
-        self._written_format = written_format(self._encode) if self._encodes else self._read_format
-        hides = not self._written_format.is_plain_json
+        self._encodes = bool(transforms or self._encode.get("format"))
+        self._writes_keys = bool(self._encode.get("key_format"))
+        self._written_format = written_format(self._encode) if self._encodes else read_format(self._parse)
+        hides = not self._written_format.is_plain_json or (not self._encodes and bool(self._parse.get("key_format")))
         self._named = _named_by(document.get("rules", ())) if hides else ()
         """The fields that rules name, where the payload is no JSON in which they are."""
-        self._read = self._read_format.reader(self._parse, lookup)
+        self._read = row_reader(self._parse, lookup)
 
     def reshaped(self, records: pa.RecordBatch, most_bytes: int | None = None) -> Reshaped:
         """Records keep their order, pieces of a record that of its list. A record is rejected as a whole."""
         read = self._read(records)
-        words = f"Not of format {self._parse['format']}"
-        rejected = _rejects(records, "parse", "NotParsed", ((row, f"{words}: {why}") for row, why in read.unfit))
+        rejected = _rejects(records, "parse", "NotParsed", read.unfit)
         places = others(len(records), [row for row, _ in read.unfit])
         given = TypedRows(read.rows, with_operations(taken(records, places), read.operations), self._path)
         stepped = run(self._steps, given, most_bytes, self._seen)
@@ -78,12 +79,12 @@ class Reshaping:
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
         rows, kept = stepped.rows.struct, stepped.rows.records
-        if self._named and (unnamed := unwritable(_only(rows, self._named))):
+        if self._named and (unnamed := unwritable(only(rows, self._named))):
             unfit = {int(places[row]): f"rules: {unnamed[row]}" for row in sorted(unnamed, reverse=True)}
             rejected += _rejects(records, "encode", "NotEncoded", unfit.items())
             stays = np.flatnonzero(~np.isin(places, list(unfit)))
             rows, kept, places = taken(rows, stays), taken(kept, stays), places[stays]
-        if self._encodes:
+        if self._encodes or self._writes_keys:
             kept, unwritten = self._write(rows, kept)
             unfit = {int(places[row]): why for row, why in reversed(unwritten)}
             rejected += _rejects(records, "encode", "NotEncoded", unfit.items())
@@ -92,14 +93,16 @@ class Reshaping:
             rows, kept = taken(rows, fit[whole]), taken(kept, np.flatnonzero(whole))
         kept = kept.append_column(ROW, rows) if self._shows_rows else kept
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
-        return Reshaped(kept, in_order, written(_only(rows, self._named)).values if self._named else None)
+        return Reshaped(kept, in_order, written(only(rows, self._named)).values if self._named else None)
 
     @cached_property
     def _write(self) -> Writer:
-        rows = self._read_format.rows(self._parse) or Type("struct")
+        rows = row_type(self._parse) or Type("struct")
         for step in self._steps:
             rows = step.after(rows)
-        return self._written_format.writer(self._encode, rows)
+        keys = [key_writer(self._encode, rows)] if self._writes_keys else []
+        payloads = [self._written_format.writer(self._encode, rows)] if self._encodes else []
+        return reduce(both, keys + payloads)
 
 
 def _named_by(rules: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -111,12 +114,6 @@ def _named_by(rules: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         if when := rule.get("when"):
             named |= set(names_in(read_condition(when)).values())
     return tuple(sorted({one.steps[0] for one in named if one.steps and isinstance(one.steps[0], str)}))
-
-
-def _only(rows: pa.StructArray, names: Iterable[str]) -> pa.StructArray:
-    """Those of these fields that there are."""
-    fields = [rows.type.field(name) for name in names if rows.type.get_field_index(name) >= 0]
-    return pa.StructArray.from_arrays([rows.field(one.name) for one in fields], fields=fields)
 
 
 def _rejects(records: pa.RecordBatch, stage: str, kind: str, unfit: Unfit) -> list[Reject]:

@@ -42,7 +42,7 @@ def applied(opened: Opened, name: str) -> Tried:
     """Of a connector. Raises ConfigError for one without rules and transforms."""
     connector = opened.ledger.connector(name)
     document = load_document(connector.document, f"connector {name}")
-    if not (document.rules or document.reshapes):
+    if not (document.rules or document.reshapes or document.encode.writes_keys):
         raise ConfigError(f"{name} has no rules and no transforms", next_step=f"Add one: waybill rules add {name} RULE")
     return Tried(document, lambda: opened.resolved(connector).source)
 

@@ -236,7 +236,7 @@ def _extract_key(part: PeerPart, chain: Chain) -> None:
     if fields[name].kind not in EXACT_TEXTS:
         raise part.refuse(f"{name} is {fields[name]}, and Java writes it in a form of its own: use Cast$Value", "field")
     chain.steps.insert(place, {"record": {"key": reference(name)}})
-    chain.key = None
+    chain.key, chain.single_key = None, fields[name]
 
 
 def _header_from(part: PeerPart, chain: Chain) -> None:
@@ -333,5 +333,5 @@ def find(cls: str) -> Translation | None:
     name, _, which = cls.removeprefix(PACKAGE).partition("$")
     found = {"": WHOLE_RECORD, "Value": VALUE, "Key": KEY}.get(which, {}).get(name)
     if found is None and which == "Key" and name in VALUE:
-        raise ValueError("the key is one text here, without fields; only ExtractField$Key behind ValueToKey is kept")
+        raise ValueError("only ExtractField$Key behind ValueToKey is kept: change the fields in the value, before it")
     return found

@@ -120,5 +120,5 @@ def find(cls: str) -> Translation | None:
     if name == cls:
         return None
     if name.endswith("$Key") and name not in CLASSES and f"{name.removesuffix('$Key')}$Value" in CLASSES:
-        raise ValueError("the key is one text here, without fields")
+        raise ValueError("transforms of keys are not kept: change the fields in the value")
     return CLASSES.get(name) or CLASSES.get(name.partition("$")[0])

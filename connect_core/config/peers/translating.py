@@ -20,13 +20,16 @@ from connect_core.sdk.values import Json
 FIELDS_KEY = "waybill.fields"
 """What no peer's configuration says and transforms have to know: the fields of the JSON in a topic."""
 _FILTER = f"{kafka.PACKAGE}Filter"
-_CONVERTER = "value.converter"
+_CONVERTER, _KEY_CONVERTER = "value.converter", "key.converter"
+_JSON_KEYS = "key.converter: org.apache.kafka.connect.json.JsonConverter"
+_KEEPING = frozenset({"filter", "filter_out", "keep", "record", "set"})
+"""Steps that leave the fields that stay as they are."""
 _JSON_CONVERTER = "value.converter: org.apache.kafka.connect.json.JsonConverter, value.converter.schemas.enable: false"
 
 
 @dataclass(frozen=True)
-class PeerValue:
-    """How values stand in the topic, by the converter: `json`, `json-schema` in a `flavor`, or one `text`."""
+class PeerForm:
+    """How values, or keys, stand in the topic, by the converter: `json`, `json-schema` in a `flavor`, or one `text`."""
 
     format: str
     flavor: str = ""
@@ -41,23 +44,35 @@ class Translated:
     notices: Sequence[tuple[str, str]] = field(default=())
 
 
-def translated(flat: Mapping[str, Any], topics: Sequence[str], value: PeerValue, *, is_source: bool) -> Translated:
+def makes_keys(flat: Mapping[str, Any]) -> bool:
+    """Whether a transform makes the key of a record."""
+    return any(key.startswith("transforms.") and value == f"{kafka.PACKAGE}ValueToKey" for key, value in flat.items())
+
+
+def translated(
+    flat: Mapping[str, Any], topics: Sequence[str], value: PeerForm, key: PeerForm, *, is_source: bool
+) -> Translated:
     """Raises NotKept for the first thing that cannot be kept."""
     chain = _begin(flat, topics, value, is_source=is_source)
-    begun = chain.rows
+    begun, was_single = chain.rows, chain.single
     for part in transforms_in(flat):
         _translate(part, chain)
         for one in (part, *((part.predicate,) if part.predicate else ())):
             if unknown := next(unknown_options(one), None):
                 raise NotKept(unknown, f"unknown key of {one.cls} (known: {', '.join(sorted(one.known))})")
+    parts = {} if was_single == chain.single and not chain.steps else _parts(chain, begun, value)
     if chain.key is not None:
-        raise NotKept(
-            "transforms", "ValueToKey makes an object of the key: ExtractField$Key behind it takes its field out"
-        )
-    return Translated(_parts(chain, begun, value), chain.topics, chain.notices)
+        parts = {
+            "parse": _parse(chain, begun, value),
+            **parts,
+            "encode": _with_key(parts.get("encode", {}), chain, key),
+        }
+    elif chain.single_key is not None and is_source:
+        _check_single_key(chain.single_key, key)
+    return Translated(parts, chain.topics, chain.notices)
 
 
-def _begin(flat: Mapping[str, Any], topics: Sequence[str], value: PeerValue, *, is_source: bool) -> Chain:
+def _begin(flat: Mapping[str, Any], topics: Sequence[str], value: PeerForm, *, is_source: bool) -> Chain:
     known = {topic: topic for topic in topics}
     if is_source and FIELDS_KEY in flat:
         raise NotKept(FIELDS_KEY, "is for the JSON in a topic; what a source reads is one text, until HoistField")
@@ -125,23 +140,21 @@ def _find(part: PeerPart) -> kafka.Translation:
 # ------------------------------------------------------------------------------------------ what the document then says
 
 
-def _parts(chain: Chain, begun: Type, value: PeerValue) -> Json:
-    """Without transforms, or with filters alone, payloads stay the bytes they are."""
-    if not chain.steps:
-        return {}
+def _parts(chain: Chain, begun: Type, value: PeerForm) -> Json:
+    """With filters alone payloads stay the bytes they are."""
     conditions = [str(step["filter"]) for step in chain.steps if "filter" in step]
-    if len(conditions) == len(chain.steps):
+    if conditions and len(conditions) == len(chain.steps):
         return {"filter": {"when": " AND ".join(conditions)}}
     return {"parse": _parse(chain, begun, value), "transforms": chain.steps, "encode": _encode(chain, value)}
 
 
-def _parse(chain: Chain, begun: Type, value: PeerValue) -> Json:
+def _parse(chain: Chain, begun: Type, value: PeerForm) -> Json:
     if chain.is_source or value.format == TEXT_FORMAT:
         return {"format": TEXT_FORMAT}
     return {"format": value.format, "fields": as_written(begun)}
 
 
-def _encode(chain: Chain, value: PeerValue) -> Json:
+def _encode(chain: Chain, value: PeerForm) -> Json:
     if chain.single:
         return _single(chain, value)
     if chain.is_source and value.format == TEXT_FORMAT:
@@ -155,10 +168,37 @@ def _encode(chain: Chain, value: PeerValue) -> Json:
     return {"format": "json"}
 
 
-def _single(chain: Chain, value: PeerValue) -> Json:
+def _single(chain: Chain, value: PeerForm) -> Json:
     """A value that is no object: its text."""
     [(_, one)] = chain.rows.fields
     if chain.is_source and value.format != TEXT_FORMAT and (one.kind == "text" or value.format == "json-schema"):
         raise NotKept(_CONVERTER, "the value is one text here, which it would put in quotation marks: StringConverter")
     assert one.kind in EXACT_TEXTS
     return {"format": TEXT_FORMAT}
+
+
+def _with_key(encode: Json, chain: Chain, form: PeerForm) -> Json:
+    """What is written, with a key that is an object: the fields that ValueToKey names, as they still are at the end."""
+    assert chain.key is not None
+    fields, place = chain.key
+    if not chain.is_source:
+        raise NotKept(
+            "transforms", "ValueToKey makes an object of the key: ExtractField$Key behind it takes its field out"
+        )
+    if form.format == TEXT_FORMAT:
+        words = "would write Struct{…}, a form of Java's"
+        raise NotKept(_KEY_CONVERTER, f"{words}: {_JSON_KEYS}, or ExtractField$Key behind ValueToKey")
+    later = {name for step in chain.steps[place:] for name in step}
+    if later - _KEEPING or any(chain.rows.field(name) != one for name, one in fields.items()):
+        raise NotKept("transforms", "a key is made of fields as they are at the end: put ValueToKey last")
+    flavor = {form.flavor, encode.get("flavor", form.flavor)}
+    if form.format == "json-schema" and len(flavor) > 1:
+        raise NotKept(_KEY_CONVERTER, f"writes for another product than {_CONVERTER}: use the same for both")
+    schema = {"flavor": form.flavor} if form.flavor else {}
+    return encode | schema | {"key_format": form.format, "key_fields": list(fields)}
+
+
+def _check_single_key(one: Type, form: PeerForm) -> None:
+    """A key that is no object: its text is what Java writes, and JSON writes the same of a number."""
+    if form.format == "json-schema" or (form.format == "json" and one.kind == "text"):
+        raise NotKept(_KEY_CONVERTER, "the key is one value here, which it would write as JSON: StringConverter")

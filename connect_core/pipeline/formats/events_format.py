@@ -41,7 +41,7 @@ class CloudEvents(PayloadFormat):
 
     def writer(self, encode: Json, rows: Type) -> Writer:
         """`binding` is no option of a document: its sink says it (`Plugin.event_headers`)."""
-        from connect_core.pipeline.formats.payloads import with_headers, with_values, without
+        from connect_core.pipeline.formats.payloads import with_column, with_values, without
         from connect_core.rows.event_writing import CloudEventWriter
 
         writer = CloudEventWriter(rows, encode.get("mode", "structured"), encode.get("binding", ""))
@@ -49,6 +49,6 @@ class CloudEvents(PayloadFormat):
         def written(struct: pa.StructArray, records: pa.RecordBatch) -> Encoded:
             made = writer.written(struct, records.column("headers"))
             fit = without(records, [row for row, _ in made.unfit])
-            return Encoded(with_headers(with_values(fit, made.values), made.headers), made.unfit)
+            return Encoded(with_column(with_values(fit, made.values), "headers", made.headers), made.unfit)
 
         return written

@@ -80,14 +80,18 @@ def check_parse(parse: Json, defaults: Json) -> None:
 
 def check_encode(encode: Json, defaults: Json) -> None:
     """Of a whole `encode` and what each of its fields is by default. Raises ValueError."""
-    _check_options(encode, defaults, {name: FORMATS[name].writing_options for name in get_args(WrittenFormat)}, {})
+    of_payload = {
+        name: value for name, value in encode.items() if name not in FORMATS[encode["key_format"]].writing_options
+    }
+    writing = {name: FORMATS[name].writing_options for name in get_args(WrittenFormat)}
+    _check_options(of_payload, defaults, writing, {})
     written_format(encode).check_writing(encode)
 
 
 def _check_options(part: Json, defaults: Json, options: Mapping[str, tuple[str, ...]], more: Mapping[str, str]) -> None:
     for name, value in part.items():
         of = [form for form, goes_with in options.items() if name in goes_with]
-        if name != "format" and value != defaults[name] and part["format"] not in of:
+        if of and value != defaults[name] and part["format"] not in of:
             *others, last = of
             words = f"{', '.join(others)} or {last}" if others else last
             raise ValueError(f"{name} goes with format {words}{more.get(name, '')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -22,8 +22,15 @@ def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=records.schema)
 
 
-def with_headers(records: pa.RecordBatch, headers: pa.Array) -> pa.RecordBatch:
-    return records.set_column(records.schema.get_field_index("headers"), records.schema.field("headers"), headers)
+def with_column(records: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    place = records.schema.get_field_index(name)
+    return records.set_column(place, records.schema.field(place), values)
+
+
+def only(rows: pa.StructArray, names: Iterable[str]) -> pa.StructArray:
+    """Those of these fields that there are."""
+    fields = [rows.type.field(name) for name in names if rows.type.get_field_index(name) >= 0]
+    return pa.StructArray.from_arrays([rows.field(one.name) for one in fields], fields=fields)
 
 
 def without(records: pa.RecordBatch, gone: Sequence[int]) -> pa.RecordBatch:

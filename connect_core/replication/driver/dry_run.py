@@ -17,11 +17,11 @@ from connect_core.sdk.values import Json, Reject
 
 class Matching:
     """What the condition names of a payload is looked for in it as it is: a record that a run would reject, as not of
-    the fields that the document says, is found as well. Other formats than JSON need what `parse` says."""
+    the fields that the document says, is found as well. Other formats than JSON, and keys, need what `parse` says."""
 
     def __init__(self, condition: str, parse: Json, path: str | None) -> None:
         kinds = {one.kind for one in names_in(read_condition(condition)).values()}
-        needs_format = "payload" in kinds and parse.get("format", "json") != "json"
+        needs_format = "payload" in kinds and (parse.get("format", "json") != "json" or "key_format" in parse)
         document: Json = {"filter": {"when": condition}} | ({"parse": parse} if needs_format else {})
         self._pipeline = Pipeline(document, path, lookup_of(document))
 
