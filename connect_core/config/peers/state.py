@@ -20,7 +20,8 @@ EXACT_TEXTS = frozenset({"text", "bool", "int8", "int16", "int32", "int64"})
 class Chain:
     """`rows` are the fields; `single`: the value is no object but the one field that there is. `topics` says by the
     topic that a record has which one the transforms see, None once that depends on more. `key` are the fields of a key
-    that is an object still, with the place among the steps where it was made; `single_key` is one that is none."""
+    that is an object still, with the place among the steps where it was made; `single_key` is one that is none.
+    `changes`: the values in the topic are change events, and the fields those of their rows."""
 
     rows: Type
     single: bool
@@ -30,6 +31,7 @@ class Chain:
     notices: list[tuple[str, str]] = field(default_factory=list)
     key: tuple[dict[str, Type], int] | None = None
     single_key: Type | None = None
+    changes: bool = False
 
     def add(self, part: PeerPart, step: Json) -> None:
         """Refuses what cannot be done with the fields that there are."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from connect_core.config.peers import kafka, rocketmq_connect
+from connect_core.config.peers import debezium, kafka, rocketmq_connect
 from connect_core.config.peers.predicates import condition_of
 from connect_core.config.peers.reading import NotKept, PeerPart, transforms_in, unknown_options
 from connect_core.config.peers.state import EXACT_TEXTS, Chain
@@ -21,6 +21,7 @@ FIELDS_KEY = "waybill.fields"
 """What no peer's configuration says and transforms have to know: the fields of the JSON in a topic."""
 _FILTER = f"{kafka.PACKAGE}Filter"
 _CONVERTER, _KEY_CONVERTER = "value.converter", "key.converter"
+_DEBEZIUM = "a native document (parse: {format: debezium}), which reads them"
 _JSON_KEYS = "key.converter: org.apache.kafka.connect.json.JsonConverter"
 _KEEPING = frozenset({"filter", "filter_out", "keep", "record", "set"})
 """Steps that leave the fields that stay as they are."""
@@ -125,12 +126,16 @@ def _filter(part: PeerPart, chain: Chain, condition: bool | str) -> None:
 
 def _find(part: PeerPart) -> kafka.Translation:
     try:
-        found = kafka.find(part.cls) or rocketmq_connect.find(part.cls)
+        found = kafka.find(part.cls) or rocketmq_connect.find(part.cls) or debezium.find(part.cls)
     except ValueError as why:
         raise part.refuse(str(why)) from None
     if found is not None:
         return found
-    packages = {kafka.PACKAGE: kafka.known(), rocketmq_connect.PACKAGE: list(rocketmq_connect.CLASSES)}
+    packages = {
+        kafka.PACKAGE: kafka.known(),
+        rocketmq_connect.PACKAGE: list(rocketmq_connect.CLASSES),
+        debezium.PACKAGE: list(debezium.CLASSES),
+    }
     known = [package + name for package, names in packages.items() for name in names]
     near = get_close_matches(part.cls, known, n=1, cutoff=0.5)
     meant = f"; did you mean {near[0]}?" if near else ""
@@ -143,7 +148,7 @@ def _find(part: PeerPart) -> kafka.Translation:
 def _parts(chain: Chain, begun: Type, value: PeerForm) -> Json:
     """With filters alone payloads stay the bytes they are."""
     conditions = [str(step["filter"]) for step in chain.steps if "filter" in step]
-    if conditions and len(conditions) == len(chain.steps):
+    if conditions and len(conditions) == len(chain.steps) and not chain.changes:
         return {"filter": {"when": " AND ".join(conditions)}}
     return {"parse": _parse(chain, begun, value), "transforms": chain.steps, "encode": _encode(chain, value)}
 
@@ -151,7 +156,10 @@ def _parts(chain: Chain, begun: Type, value: PeerForm) -> Json:
 def _parse(chain: Chain, begun: Type, value: PeerForm) -> Json:
     if chain.is_source or value.format == TEXT_FORMAT:
         return {"format": TEXT_FORMAT}
-    return {"format": value.format, "fields": as_written(begun)}
+    if chain.changes and value.format != "json-schema":
+        words = "Debezium's transform leaves events without a schema as they are"
+        raise NotKept(_CONVERTER, f"{words}: value.converter.schemas.enable: true, or {_DEBEZIUM}")
+    return {"format": "debezium" if chain.changes else value.format, "fields": as_written(begun)}
 
 
 def _encode(chain: Chain, value: PeerForm) -> Json:

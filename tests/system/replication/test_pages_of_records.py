@@ -23,7 +23,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
     ("page", "blocks"),
     [
         *(("rules.md", 6), ("transforms.md", 9), ("sql.md", 1), ("trace.md", 1)),
-        *(("avro.md", 1), ("protobuf.md", 1), ("debezium.md", 1), ("cloudevents.md", 1), ("keys.md", 1)),
+        *(("avro.md", 1), ("protobuf.md", 1), ("debezium.md", 2), ("cloudevents.md", 1), ("keys.md", 1)),
     ],
 )
 def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
