@@ -11,24 +11,20 @@ from functools import partial
 from io import BytesIO
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from connect_core.rows.avro_frames import Key, split_frame
 from connect_core.rows.avro_parts import Framing, reading_part
 from connect_core.rows.avro_schemas import AvroNode, schema_node, wire_schema
-from connect_core.rows.avro_strict import VALUES, NotAvro, check_strictly
+from connect_core.rows.avro_strict import check_strictly
 from connect_core.rows.envelope_columns import EnvelopeColumns
 from connect_core.rows.envelope_schemas import EnvelopePart, Misfit
 from connect_core.rows.json_columns import failing
 from connect_core.rows.json_faults import expected, inner
 from connect_core.rows.json_reading import Read
-from connect_core.rows.reading_by_schema import KnownSchemas, read_by_schema
+from connect_core.rows.reading_by_schema import KnownSchemas, NotOfSchema, SchemaFormat, read_by_schema, without
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type
-
-PART = 1 << 20
-"""Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
 
 Schemas = Callable[[int], object]
 """The schema that a registry has under a number. Raises Misfit where it has none that can be read; what the registry
@@ -65,8 +61,8 @@ class AvroReader:
 
     def read(self, values: pa.Array) -> Read:
         """`values` are binary. Each is a row or has a reason."""
-        split = partial(split_frame, self._framing)
-        return read_by_schema(values, self._type, split, self._schema, _read)
+        form = SchemaFormat("Avro", partial(split_frame, self._framing), self._schema, _decoded, _rows)
+        return read_by_schema(values, self._type, form)
 
     def _schema(self, key: Key) -> _Known | str:
         """Or why its values are not read."""
@@ -92,45 +88,27 @@ class AvroReader:
             return str(why)
 
 
-def _read(known: _Known, payloads: list[bytes], begin: int) -> tuple[Read, int]:
-    """As many as are decoded at once, and where they end; rows are counted from `begin` on."""
-    unfit: dict[int, str] = {}
-    decoded: list[Any] = []
-    places: list[int] = []
-    size = values = 0
-    end = begin
-    while end < len(payloads) and size < PART and values < VALUES:
-        payload, row = payloads[end], end - begin
-        size, end = size + len(payload), end + 1
-        try:
-            values += check_strictly(known.node, payload)
-            decoded.append(_decoded(known, payload))
-            places.append(row)
-        except NotAvro as why:
-            unfit[row] = f"not Avro of its schema: {why}"
-    decoded, places = _fitting(decoded, places, known.part.wire, unfit)
-    columns = EnvelopeColumns()
-    made = columns.rows(pa.array(decoded, arrow_type(known.part.wire)), known.part)
-    if columns.unfit:
-        unfit |= {places[row]: reason for row, reason in columns.unfit.items()}
-        fits = np.ones(len(made), np.bool_)
-        fits[list(columns.unfit)] = False
-        made = made.filter(pa.array(fits))
-    return Read(made, sorted(unfit.items())), end
-
-
-def _decoded(known: _Known, payload: bytes) -> Any:
-    """Of a value that was looked at. Raises NotAvro."""
+def _decoded(known: _Known, payload: bytes) -> tuple[Any, int]:
+    """The decoder is given nothing that was not looked at. Raises NotOfSchema."""
     from fastavro import schemaless_reader
 
+    count = check_strictly(known.node, payload)
     try:
-        return schemaless_reader(BytesIO(payload), known.wire, None)
+        return schemaless_reader(BytesIO(payload), known.wire, None), count
     except UnicodeDecodeError:
-        raise NotAvro("a text in it is not UTF-8") from None
+        raise NotOfSchema("a text in it is not UTF-8") from None
 
 
-def _fitting(decoded: list[Any], places: list[int], wire: Type, unfit: dict[int, str]) -> tuple[list[Any], list[int]]:
-    """Without those that Arrow does not take: whole numbers that their type does not hold."""
+def _rows(known: _Known, decoded: list[Any]) -> tuple[pa.StructArray, dict[int, str]]:
+    unfit = _unfit(decoded, known.part.wire)
+    places = [at for at in range(len(decoded)) if at not in unfit]
+    columns = EnvelopeColumns()
+    made = columns.rows(pa.array([decoded[at] for at in places], arrow_type(known.part.wire)), known.part)
+    return without(made, columns.unfit), unfit | {places[at]: why for at, why in columns.unfit.items()}
+
+
+def _unfit(decoded: list[Any], wire: Type) -> dict[int, str]:
+    """Those that Arrow does not take: whole numbers that their type does not hold."""
 
     def fails(low: int, high: int) -> bool:
         try:
@@ -139,11 +117,7 @@ def _fitting(decoded: list[Any], places: list[int], wire: Type, unfit: dict[int,
             return True
         return False
 
-    bad = set(failing(fails, 0, len(decoded)))
-    for at in bad:
-        unfit[places[at]] = _fault(decoded[at], wire, "")
-    stay = [at for at in range(len(decoded)) if at not in bad]
-    return [decoded[at] for at in stay], [places[at] for at in stay]
+    return {at: _fault(decoded[at], wire, "") for at in failing(fails, 0, len(decoded))}
 
 
 def _fault(value: Any, wire: Type, place: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from connect_core.rows.envelope_schemas import Misfit
@@ -15,16 +14,20 @@ from connect_core.rows.protobuf_columns import ProtobufColumns
 from connect_core.rows.protobuf_frames import Key, split_frame
 from connect_core.rows.protobuf_parts import Framing, reading_fields
 from connect_core.rows.protobuf_schemas import message_at
-from connect_core.rows.protobuf_strict import VALUES, Bound, Fields, NotProtobuf, check_strictly
+from connect_core.rows.protobuf_strict import Bound, Fields, check_strictly
 from connect_core.rows.protobuf_wire import wire_class
-from connect_core.rows.reading_by_schema import KnownSchemas, read_by_schema
+from connect_core.rows.reading_by_schema import (
+    VALUES,
+    KnownSchemas,
+    NotOfSchema,
+    SchemaFormat,
+    read_by_schema,
+    without,
+)
 from connect_core.rows.types import Type
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
-
-PART = 1 << 20
-"""Bytes of values that are decoded at once, or fewer that hold so many others (`VALUES`), and one more."""
 
 Files = Callable[[int], bytes]
 """The file that a registry has under a number, the last of a FileDescriptorSet. Raises Misfit where it has none that
@@ -61,38 +64,18 @@ class ProtobufReader:
     def read(self, values: pa.Array) -> Read:
         """`values` are binary. Each is a row or has a reason."""
         split = partial(split_frame, self._framing)
-        return read_by_schema(values, self._type, split, self._schema, self._part)
+        return read_by_schema(
+            values, self._type, SchemaFormat("Protobuf", split, self._schema, self._decoded, self._rows)
+        )
 
-    def _part(self, known: _Known, payloads: list[bytes], begin: int) -> tuple[Read, int]:
-        """As many as are decoded at once, and where they end; rows are counted from `begin` on."""
-        unfit: dict[int, str] = {}
-        messages: list[Any] = []
-        places: list[int] = []
-        size = values = 0
-        end = begin
-        while end < len(payloads) and size < PART and values < VALUES:
-            payload, row = payloads[end], end - begin
-            size, end = size + len(payload), end + 1
-            try:
-                message, count = self._decoded(known, payload)
-            except NotProtobuf as why:
-                unfit[row] = f"not Protobuf of its schema: {why}"
-                continue
-            values += count
-            messages.append(message)
-            places.append(row)
+    def _rows(self, known: _Known, messages: list[Any]) -> tuple[pa.StructArray, dict[int, str]]:
         columns = ProtobufColumns()
         made = columns.rows(messages, known.fields, self._type)
-        if columns.unfit:
-            unfit |= {places[row]: reason for row, reason in columns.unfit.items()}
-            fits = np.ones(len(made), np.bool_)
-            fits[list(columns.unfit)] = False
-            made = made.filter(pa.array(fits))
-        return Read(made, sorted(unfit.items())), end
+        return without(made, columns.unfit), columns.unfit
 
     def _decoded(self, known: _Known, payload: bytes) -> tuple[Any, int]:
         """And how many values it holds at most. What would be written as it came is read exactly; what holds many
-        values is looked at before the library makes them. Raises NotProtobuf."""
+        values is looked at before the library makes them. Raises NotOfSchema."""
         from google.protobuf.message import DecodeError
 
         most = known.bound.values(len(payload))
@@ -102,7 +85,7 @@ class ProtobufReader:
             message = known.parse(payload)
         except DecodeError:
             check_strictly(known.fields, payload, self._unknown)
-            raise NotProtobuf("it is none") from None
+            raise NotOfSchema("it is none") from None
         if self._unknown == "reject":
             message.DiscardUnknownFields()
         if message.SerializeToString(deterministic=True) != payload:

@@ -13,9 +13,7 @@ from typing import Literal, NamedTuple
 from connect_core.rows.json_faults import inner
 from connect_core.rows.protobuf_parts import ProtoField
 from connect_core.rows.protobuf_wire import inner_fields
-
-VALUES = 1_000_000
-"""So many may be in one payload: as columns they are many times as big, whatever few bytes say so."""
+from connect_core.rows.reading_by_schema import VALUES, NotOfSchema
 
 Fields = tuple[ProtoField, ...]
 
@@ -42,10 +40,6 @@ _FITS: dict[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-class NotProtobuf(ValueError):
-    """Why not, without a word of what is there."""
-
-
 class Bound(NamedTuple):
     """How many values a message holds at most: so many, and so many more for each of its bytes."""
 
@@ -62,7 +56,7 @@ class Bound(NamedTuple):
 
 
 def check_strictly(fields: Fields, body: bytes, unknown: Literal["reject", "drop"]) -> int:
-    """How many values there are in it. Raises NotProtobuf."""
+    """How many values there are in it. Raises NotOfSchema."""
     walk = _Walk(body, unknown)
     walk.count(_own(fields))
     walk.message(fields, 0, len(body), "")
@@ -96,7 +90,7 @@ class _Walk:
             field = known.get(number)
             if field is None and not self._drops:
                 where = f"{place}: " if place else ""
-                raise NotProtobuf(
+                raise NotOfSchema(
                     f"{where}field {number}, which the schema does not have (unknown: drop leaves such out)"
                 )
             if field is None or field.declared is None:
@@ -107,7 +101,7 @@ class _Walk:
     def count(self, values: int) -> None:
         self.left -= values
         if self.left < 0:
-            raise NotProtobuf(f"it holds more than {VALUES:,} values")
+            raise NotOfSchema(f"it holds more than {VALUES:,} values")
 
     def _field(self, field: ProtoField, form: int, at: int, end: int, place: str) -> int:
         message = field.kind == "message" or bool(field.logical)
@@ -127,7 +121,7 @@ class _Walk:
                 self.count(1)
                 begin = self._value(field, begin, last, place)
             return last
-        raise NotProtobuf(f"{place}: another form than that of {field.kind}")
+        raise NotOfSchema(f"{place}: another form than that of {field.kind}")
 
     def _value(self, field: ProtoField, at: int, end: int, place: str) -> int:
         form = _FORMS.get(field.kind, _VARINT)
@@ -141,14 +135,14 @@ class _Walk:
         number, at = self._number(at, end)
         fits, otherwise = _FITS.get(field.kind, (None, ""))
         if fits is not None and not fits(number):
-            raise NotProtobuf(f"{place}: {otherwise}")
+            raise NotOfSchema(f"{place}: {otherwise}")
         return at
 
     def _check_text(self, begin: int, end: int, place: str) -> None:
         try:
             self._body[begin:end].decode()
         except UnicodeDecodeError:
-            raise NotProtobuf(f"{place}: a text that is not UTF-8") from None
+            raise NotOfSchema(f"{place}: a text that is not UTF-8") from None
 
     def _skipped(self, number: int, form: int, at: int, end: int) -> int:
         """Behind a field that nobody looks into."""
@@ -163,7 +157,7 @@ class _Walk:
             elif form == _GROUP and len(open_groups) < _DEEPEST:
                 open_groups.append(number)
             elif form != _END_GROUP or not open_groups or open_groups.pop() != number:
-                raise NotProtobuf(f"a group that does not begin and end, or is too deep, at byte {at}")
+                raise NotOfSchema(f"a group that does not begin and end, or is too deep, at byte {at}")
             if not open_groups:
                 return at
             number, form, at = self._tag(at, end)
@@ -171,7 +165,7 @@ class _Walk:
     def _tag(self, at: int, end: int) -> tuple[int, int, int]:
         tag, after = self._number(at, end)
         if tag >> 32 or not tag >> 3 or tag & 7 > _FOUR:
-            raise NotProtobuf(f"no field begins at byte {at + 1}")
+            raise NotOfSchema(f"no field begins at byte {at + 1}")
         return tag >> 3, tag & 7, after
 
     def _counted(self, at: int, end: int) -> tuple[int, int]:
@@ -182,17 +176,17 @@ class _Walk:
         number = 0
         for place in range(_LONGEST):
             if at + place >= end:
-                raise NotProtobuf("it ends too early")
+                raise NotOfSchema("it ends too early")
             number |= (self._body[at + place] & 0x7F) << 7 * place
             if self._body[at + place] < 0x80:
                 break
         else:
-            raise NotProtobuf(f"a number of more than {_LONGEST} bytes at byte {at + 1}")
+            raise NotOfSchema(f"a number of more than {_LONGEST} bytes at byte {at + 1}")
         if number >> 64:
-            raise NotProtobuf(f"a number of more than 64 bits at byte {at + 1}")
+            raise NotOfSchema(f"a number of more than 64 bits at byte {at + 1}")
         return number, at + place + 1
 
     def _after(self, at: int, length: int, end: int) -> int:
         if at + length > end:
-            raise NotProtobuf("it ends too early")
+            raise NotOfSchema("it ends too early")
         return at + length

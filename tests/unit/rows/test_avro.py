@@ -462,7 +462,7 @@ def test_a_value_that_holds_too_much_is_not_read() -> None:
 
 @pytest.mark.parametrize("limit", ["PART", "VALUES"])
 def test_what_is_decoded_at_once_has_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"connect_core.rows.avro_reading.{limit}", 3)
+    monkeypatch.setattr(f"connect_core.rows.reading_by_schema.{limit}", 3)
     bodies = [b"\2", b"", b"\4", b"\6\6", b"\x08", b"\x0a", b"\x0c"]
     found = read({"x": "int32"}, record(("x", "int")), *bodies)
     assert found.rows.field("x").to_pylist() == [1, 2, 4, 5, 6]

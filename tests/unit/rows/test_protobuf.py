@@ -19,9 +19,8 @@ from connect_core.rows.protobuf_frames import FramedMessage, frame, split_frame
 from connect_core.rows.protobuf_parts import Framing, reading_fields, writing_fields
 from connect_core.rows.protobuf_reading import ProtobufReader
 from connect_core.rows.protobuf_schemas import check_descriptors, fields_of, message_at, message_of, place_of
-from connect_core.rows.protobuf_strict import VALUES
 from connect_core.rows.protobuf_writing import ProtobufWriter
-from connect_core.rows.reading_by_schema import LONGEST
+from connect_core.rows.reading_by_schema import LONGEST, VALUES
 from connect_core.rows.schema import arrow_type
 from connect_core.rows.types import Type, struct_of, type_of
 from tests.protobuf import descriptor_set, descriptors
