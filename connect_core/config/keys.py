@@ -10,8 +10,6 @@ from connect_core.config.endpoints import End
 from connect_core.config.written import Place
 from connect_core.pipeline.formats.key_format import PLAIN_KEY
 
-_TWICE = "sets the key, and encode.key_format replaces it: leave one of them out"
-
 
 def unfit_keys(document: ConnectorDocument, source: End) -> Iterator[tuple[Place, str]]:
     """Place and words. Of a document whose steps are sound, and its source."""
@@ -21,10 +19,11 @@ def unfit_keys(document: ConnectorDocument, source: End) -> Iterator[tuple[Place
         return
     for number, step in enumerate(document.transforms):
         if "key" in step.get("record", ()):
-            yield ("transforms", number), f"record: {_TWICE}"
+            yield (
+                ("transforms", number),
+                "record: sets the key, and encode.key_format replaces it: leave one of them out",
+            )
     for number, rule in enumerate(document.rules):
         if rule.enabled and rule.keys is not None:
-            yield (
-                ("rules", number, "keys"),
-                f"rule {rule.name} replaces the key that encode.key_format makes: leave it out",
-            )
+            words = "replaces the key that encode.key_format makes: leave one of them out"
+            yield ("rules", number, "keys"), f"rule {rule.name} {words}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from connect_core.pipeline.formats.known import FORMATS, INFER, read_format
-from connect_core.rows.types import Type, struct_of
+from connect_core.rows.types import Type, is_text, struct_of
 from connect_core.sdk.values import Json
 
 KeyFormat = Literal["text", "json", "json-schema"]
@@ -32,6 +32,8 @@ def check_read_key(parse: Json) -> None:
         return
     if not parse["key_fields"]:
         raise ValueError(f"key_format {parse['key_format']} needs key_fields, as {{id: int64}}")
+    if not is_text(parse["key_prefix"]):
+        raise ValueError("key_prefix holds half of a surrogate pair, which is no text")
     if read_format(parse).reads_changes:
         raise ValueError(f"key_format: the row of format {parse['format']} has the fields of its key: leave it out")
     if parse["fields"] == INFER:

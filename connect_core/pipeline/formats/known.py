@@ -69,8 +69,9 @@ def check_parse(parse: Json, defaults: Json) -> None:
     """Of a whole `parse` and what each of its fields is by default. Raises ValueError."""
     words = "; the fields of other formats are texts, which cast changes"
     reading = {name: FORMATS[name].reading_options for name in get_args(Format)}
-    _check_options(parse, defaults, reading, {"fields": words})
-    drops = parse["fields"] is not None or read_format(parse).drops_without_fields
+    of_payload = {name: value for name, value in parse.items() if name != "unknown" or not parse["key_fields"]}
+    _check_options(of_payload, defaults, reading, {"fields": words})
+    drops = parse["fields"] is not None or parse["key_fields"] or read_format(parse).drops_without_fields
     if parse["unknown"] != defaults["unknown"] and not drops:
         raise ValueError("unknown goes with fields")
     if parse["fields"] == INFER and parse["format"] != "json":
