@@ -13,9 +13,10 @@ from tests.faults.copying import Copying
 from tests.faults.kit.checker import EXACT
 from tests.faults.kit.journeys import database_of, made_up_for, struck
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
-from tests.faults.kit.topics import JavaReader, fill
+from tests.faults.kit.topics import JavaReader
+from tests.faults.one_topic import OneTopic
 from tests.faults.rows import FaultRow
-from tests.faults.test_rules import RANGE, Ruled, sends_to_any, told
+from tests.faults.test_rules import sends_to_any, told
 from tests.site import Site
 
 pytestmark = pytest.mark.fault
@@ -37,40 +38,22 @@ def first_of(begin: int, end: int) -> list[int]:
 
 
 @dataclass
-class Deduped(Ruled):
+class Deduped(OneTopic):
     """One queue of a topic → one queue of another."""
 
     name: str = "deduping"
     where: str = "RocketMQ → RocketMQ, without duplicates of a range"
 
-    def apply(self, rules: Any) -> None:
-        self.site.apply(
-            self.name,
-            {
-                "source": {"rocketmq": {"name_servers": self.site.name_servers, "topics": [self.origin]}},
-                "sink": {
-                    "rocketmq": {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1},
-                },
-                "parse": PARSE,
-                "transforms": STEPS,
-                "limits": {"range_records": RANGE},
-            },
-        )
+    def parts(self) -> dict[str, Any]:
+        return {"parse": PARSE, "transforms": STEPS}
 
-    def feed(self, begin: int, end: int) -> None:
-        fill(self.site.name_servers, self.origin, [[body_of(n) for n in range(begin, end)]])
-        self.fed = end
-
-    def topics(self) -> list[str]:
-        return [self.site.topic]
+    def body(self, number: int) -> bytes:
+        return body_of(number)
 
     def source(self) -> dict[str, list[bytes]]:
         """By the ranges that were settled."""
         ranges = sorted((one["begin"], one["end"]) for one in told(self))
         return {self.site.topic: [body_of(n) for begin, end in ranges for n in first_of(begin, end)]}
-
-    def target(self) -> dict[str, list[bytes]]:
-        return self.reader.records(self.site.topic)
 
 
 @pytest.mark.server

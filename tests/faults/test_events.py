@@ -14,7 +14,7 @@ from tests.faults.kit.journeys import database_of, made_up_for, struck
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
 from tests.faults.kit.topics import JavaReader
 from tests.faults.rows import FaultRow
-from tests.faults.test_rules import RANGE, sends_to_any
+from tests.faults.test_rules import sends_to_any
 from tests.faults.test_transforms import BAD_EVERY, FIELDS, Reshaped, check_rejects
 from tests.site import Site
 from tests.system.replication.test_rules import arrived
@@ -35,19 +35,13 @@ class Told(Reshaped):
     name: str = "as-events"
     where: str = "RocketMQ → RocketMQ as CloudEvents"
 
-    def apply(self, rules: Any) -> None:
-        self.site.apply(
-            self.name,
-            {
-                "source": {"rocketmq": {"name_servers": self.site.name_servers, "topics": [self.origin]}},
-                "sink": {"rocketmq": {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1}},
-                "parse": {"format": "json", "fields": FIELDS},
-                "transforms": TRANSFORMS,
-                "encode": {"format": "cloudevents", "mode": "binary"},
-                "errors": {"tolerance": "all"},
-                "limits": {"range_records": RANGE},
-            },
-        )
+    def parts(self) -> dict[str, Any]:
+        return {
+            "parse": {"format": "json", "fields": FIELDS},
+            "transforms": TRANSFORMS,
+            "encode": {"format": "cloudevents", "mode": "binary"},
+            "errors": {"tolerance": "all"},
+        }
 
     def topics(self) -> list[str]:
         return [self.site.topic]

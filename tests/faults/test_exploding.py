@@ -15,14 +15,20 @@ from tests.faults.kit.checker import EXACT
 from tests.faults.kit.journeys import database_of, lines_of, made_up_for, struck
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
 from tests.faults.kit.topics import JavaReader, fill
+from tests.faults.one_topic import OneTopic
 from tests.faults.rows import FaultRow
-from tests.faults.test_rules import RANGE, Ruled, sends_to_any, told
+from tests.faults.test_rules import sends_to_any, told
 from tests.site import Site
 
 pytestmark = pytest.mark.fault
 
 FIELDS = {"id": "int64", "items": [{"n": "int64", "pad": "text"}]}
 STEPS: list[dict[str, Any]] = [{"explode": "items"}, {"flatten": "_"}, {"filter": "$.items_n <> 3"}]
+PARTS: dict[str, Any] = {
+    "parse": {"format": "json", "fields": FIELDS},
+    "transforms": STEPS,
+    "errors": {"tolerance": "all"},
+}
 PAD = "x" * 120
 BAD_EVERY = 97
 
@@ -53,39 +59,20 @@ def check_counts(receipts: list[dict[str, Any]], records: int) -> None:
 
 
 @dataclass
-class Exploded(Ruled):
+class Exploded(OneTopic):
     """One queue of a topic → one queue of another: a record has no output, or up to five."""
 
     name: str = "exploding"
     where: str = "RocketMQ → RocketMQ, exploded"
 
-    def apply(self, rules: Any) -> None:
-        self.site.apply(
-            self.name,
-            {
-                "source": {"rocketmq": {"name_servers": self.site.name_servers, "topics": [self.origin]}},
-                "sink": {
-                    "rocketmq": {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1},
-                },
-                "parse": {"format": "json", "fields": FIELDS},
-                "transforms": STEPS,
-                "errors": {"tolerance": "all"},
-                "limits": {"range_records": RANGE},
-            },
-        )
+    def parts(self) -> dict[str, Any]:
+        return PARTS
 
-    def feed(self, begin: int, end: int) -> None:
-        fill(self.site.name_servers, self.origin, [[body_of(n) for n in range(begin, end)]])
-        self.fed = end
-
-    def topics(self) -> list[str]:
-        return [self.site.topic]
+    def body(self, number: int) -> bytes:
+        return body_of(number)
 
     def source(self) -> dict[str, list[bytes]]:
         return {self.site.topic: [piece for number in range(self.fed) for piece in pieces_of(number)]}
-
-    def target(self) -> dict[str, list[bytes]]:
-        return self.reader.records(self.site.topic)
 
 
 @pytest.mark.server
@@ -114,10 +101,8 @@ def test_a_topic_exploded_into_a_file_has_each_piece_once(site: Site, row: Fault
         {
             "source": {"rocketmq": {"name_servers": site.name_servers, "topics": [origin]}},
             "sink": {"file": {"path": "out/pieces.jsonl"}},
-            "parse": {"format": "json", "fields": FIELDS},
-            "transforms": STEPS,
-            "errors": {"tolerance": "all"},
             "limits": {"range_records": 3_000},
+            **PARTS,
         },
     )
     site.fault(step)
@@ -136,8 +121,7 @@ def test_a_topic_exploded_into_a_file_has_each_piece_once(site: Site, row: Fault
 def test_lines_exploded_into_a_file_have_each_piece_once(bare_site: Site, row: FaultRow, step: str) -> None:
     row.describe(f"killed at {step}", where="file → file, exploded", database="SQLite")
     copying = Copying(bare_site)
-    more = {"parse": {"format": "json", "fields": FIELDS}, "transforms": STEPS, "errors": {"tolerance": "all"}}
-    copying.apply(limits={"range_records": 3_000}, **more)
+    copying.apply(limits={"range_records": 3_000}, **PARTS)
     copying.log.write_bytes(b"".join(body_of(number) + b"\n" for number in range(8_000)))
     bare_site.fault(step)
     with copying.start() as driver:

@@ -85,14 +85,21 @@ class Ruled:
                 "sink": {
                     "rocketmq": {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1},
                 },
-                "rules": rules,
                 "limits": {"range_records": RANGE},
+                **self.parts(),
             },
         )
 
+    def parts(self) -> dict[str, Any]:
+        """Of the document, beside its ends."""
+        return {"rules": self.rules}
+
     def feed(self, begin: int, end: int) -> None:
-        fill(self.site.name_servers, self.origin, [[body_of(n) for n in range(begin, end)]])
+        fill(self.site.name_servers, self.origin, [[self.body(n) for n in range(begin, end)]])
         self.fed = end
+
+    def body(self, number: int) -> bytes:
+        return body_of(number)
 
     def topics(self) -> list[str]:
         return [self.site.topic, self.hot, self.cold]

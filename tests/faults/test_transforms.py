@@ -13,7 +13,7 @@ import pytest
 from tests.faults.kit.checker import EXACT, account
 from tests.faults.kit.journeys import database_of, made_up_for, receipts_of, run_until_done, struck
 from tests.faults.kit.proxy import RocketMQProxy, Trap, kill_sender
-from tests.faults.kit.topics import JavaReader, fill, records_of
+from tests.faults.kit.topics import JavaReader, records_of
 from tests.faults.rows import FaultRow
 from tests.faults.test_rules import RANGE, Ruled, sends_to_any, told
 from tests.site import Site
@@ -64,25 +64,16 @@ class Reshaped(Ruled):
     where: str = "RocketMQ → RocketMQ by transforms and rules"
     origin_word: str = "kiln"
 
-    def apply(self, rules: Any) -> None:
-        named = [{**one, "to": self.hot} if "to" in one else one for one in RULES]
-        sink = {"name_servers": [self.proxy.address], "topic": self.site.topic, "queues": 1}
-        self.site.apply(
-            self.name,
-            {
-                "source": {"rocketmq": {"name_servers": self.site.name_servers, "topics": [self.origin]}},
-                "sink": {"rocketmq": sink},
-                "parse": {"format": "json", "fields": FIELDS},
-                "transforms": [*TRANSFORMS[:-1], {"set": {"origin": f"{self.origin_word}-{{$.n}}"}}],
-                "rules": named,
-                "errors": {"tolerance": "all"},
-                "limits": {"range_records": RANGE},
-            },
-        )
+    def parts(self) -> dict[str, Any]:
+        return {
+            "parse": {"format": "json", "fields": FIELDS},
+            "transforms": [*TRANSFORMS[:-1], {"set": {"origin": f"{self.origin_word}-{{$.n}}"}}],
+            "rules": [{**one, "to": self.hot} if "to" in one else one for one in RULES],
+            "errors": {"tolerance": "all"},
+        }
 
-    def feed(self, begin: int, end: int) -> None:
-        fill(self.site.name_servers, self.origin, [[body_of(n) for n in range(begin, end)]])
-        self.fed = end
+    def body(self, number: int) -> bytes:
+        return body_of(number)
 
     def topics(self) -> list[str]:
         return [self.site.topic, self.hot]
