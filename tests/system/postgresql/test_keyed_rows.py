@@ -61,3 +61,30 @@ def test_keys_are_made_of_fields(sqlite_site: Site) -> None:
     site.waybill("run", "keys", "--engine", "inline")
     found = [(one["KEYS"], one["body"]) for one in arrived(site, site.topic)]
     assert found == [('{"name":"Zoë B","id":7}', "7"), ('{"name":null,"id":8}', "8")]
+
+
+def test_fields_are_inferred_beside_those_of_the_key(sqlite_site: Site) -> None:
+    site = sqlite_site
+    bodies = [b'{"name": "Ann"}', b'{"name": "Bob"}']
+    fill(site.name_servers, site.topic, [bodies], [[properties.encode({"KEYS": f'{{"id":{n}}}'}) for n in (1, 2)]])
+    document: dict[str, Any] = {
+        "source": {"rocketmq": {"name_servers": site.name_servers, "topics": [site.topic]}},
+        "sink": {"file": {"path": str(site.folder / "out.jsonl")}},
+        "parse": {"format": "json", "fields": "infer", "key_format": "json", "key_fields": {"id": "int64"}},
+        "encode": {"format": "json"},
+    }
+    site.apply("inferred", document)
+    site.waybill("run", "inferred", "--engine", "inline")
+    assert (site.folder / "out.jsonl").read_text().splitlines() == ['{"id":1,"name":"Ann"}', '{"id":2,"name":"Bob"}']
+    [found] = site.json("trace", "inferred", "--when", "$.id = 2", "--range", f"{partition(site)}:0-2")["records"]
+    assert found["offset"] == 1
+    document["parse"]["key_fields"] = {"name": "text"}
+    document["sink"]["file"]["path"] = str(site.folder / "other.jsonl")
+    (site.folder / "b.json").write_text(json.dumps({"version": 1, "name": "both", **document}))
+    refused = site.waybill("apply", "b.json", code=2)
+    assert "name is a field of the key and of the payload: key_prefix: key_ makes key_name of the key's" in refused
+
+
+def partition(site: Site) -> str:
+    [connector] = site.json("lag", "inferred")["connectors"]
+    return str(connector["partitions"][0]["partition"])
