@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from connect_core.config.peers import debezium, kafka, rocketmq_connect
+from connect_core.config.peers import debezium, kafka, packages, rocketmq_connect
 from connect_core.config.peers.predicates import condition_of
 from connect_core.config.peers.reading import NotKept, PeerPart, transforms_in, unknown_options
 from connect_core.config.peers.state import EXACT_TEXTS, Chain
@@ -127,16 +127,18 @@ def _filter(part: PeerPart, chain: Chain, condition: bool | str) -> None:
 def _find(part: PeerPart) -> kafka.Translation:
     try:
         found = kafka.find(part.cls) or rocketmq_connect.find(part.cls) or debezium.find(part.cls)
+        found = found or packages.CLASSES.get(part.cls)
     except ValueError as why:
         raise part.refuse(str(why)) from None
     if found is not None:
         return found
-    packages = {
+    classes = {
         kafka.PACKAGE: kafka.known(),
         rocketmq_connect.PACKAGE: list(rocketmq_connect.CLASSES),
         debezium.PACKAGE: list(debezium.CLASSES),
+        "": list(packages.CLASSES),
     }
-    known = [package + name for package, names in packages.items() for name in names]
+    known = [package + name for package, names in classes.items() for name in names]
     near = get_close_matches(part.cls, known, n=1, cutoff=0.5)
     meant = f"; did you mean {near[0]}?" if near else ""
     raise part.refuse(f"there is no transform {part.cls!r} here{meant}")

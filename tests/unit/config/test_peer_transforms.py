@@ -4,6 +4,7 @@ what records become is compared with what they say themselves.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from connect_core.sdk.testing.driving import records
 KAFKA = "org.apache.kafka.connect.transforms."
 PREDICATES = f"{KAFKA}predicates."
 ROCKETMQ = "org.apache.rocketmq.connect.transforms."
+CONFLUENT, AIVEN = "io.confluent.connect.transforms.", "io.aiven.kafka.connect.transforms."
 JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
@@ -126,6 +128,7 @@ FIELDS = {
     "paid": "bool",
 }
 JSON_SINK = {**SINK, **JSON, "waybill.fields": FIELDS}
+NAMED = {**SINK, **JSON, "waybill.fields": {"name": "text"}}
 
 
 @pytest.mark.parametrize(
@@ -215,6 +218,22 @@ def test_key_and_headers_from_a_value(read: Read) -> None:
     [record] = made(checked, ORDER, headers=[old], topic=["foo"])
     assert (record["key"], record["value"]) == ("7", b"Ann")
     assert sorted(header_pairs(record["headers"])) == [("i", "7"), ("kept", "2"), ("lang", "en-GB"), ("p", "true")]
+
+
+def test_transforms_of_packages_that_people_install(read: Read) -> None:
+    """As their documentation configures them."""
+    transforms = (
+        {"type": f"{CONFLUENT}TombstoneHandler", "behavior": "ignore"},
+        {"type": f"{AIVEN}TombstoneHandler", "behavior": "drop_silent"},
+        {"type": f"{AIVEN}Hash$Value", "field.name": "card", "function": "sha256", "skip.missing.or.null": "true"},
+        {"type": f"{CONFLUENT}Drop$Key"},
+    )
+    checked = read({**JSON_SINK, "waybill.fields": {"card": "text"}, **chain(*transforms)})
+    given = {"key": ["k", None], "topic": ["foo", "foo"]}
+    found = made(checked, {"card": "4000 Zoë"}, {"card": None}, **given)
+    hashed = hashlib.sha256("4000 Zoë".encode()).hexdigest()
+    assert [(one["key"], json.loads(one["value"])["card"]) for one in found] == [(None, hashed), (None, None)]
+    assert sum("nothing here is a tombstone" in one for one in checked.notices) == 2
 
 
 def test_records_with_a_header_are_filtered(read: Read) -> None:
@@ -413,6 +432,19 @@ def test_a_key_is_made_none(read: Read) -> None:
             "transforms.a.predicate: line 1: only Filter may depend on a record",
         ),
         ({**SINK, **chain(of_rocketmq("RegexRouter", {}))}, "RocketMQ Connect cannot run it either"),
+        (
+            {**JSON_SINK, **chain({"type": f"{AIVEN}Hash$Value", "field.name": "id", "function": "sha256"})},
+            "transforms.a.field.name: line 1: id is no text",
+        ),
+        (
+            {**NAMED, **chain({"type": f"{AIVEN}Hash$Value", "field.name": "name", "function": "sha1"})},
+            "transforms.a.function: line 1: 'sha1' is not kept, only sha256",
+        ),
+        (
+            {**NAMED, **chain({"type": f"{AIVEN}Hash$Value", "field.name": "name", "function": "sha256"})},
+            "transforms.a.skip.missing.or.null: line 1: a value that is missing stays missing here",
+        ),
+        ({**JSON_SINK, **chain({"type": f"{CONFLUENT}Drop$Value"})}, f"did you mean {CONFLUENT}Drop$Key?"),
         (
             {**JSON_SINK, **chain(of_rocketmq("ChangeCase$Value", {"from": "a", "to": "b"}))},
             "'a' is not one of LOWER_HYP",
