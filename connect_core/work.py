@@ -150,7 +150,8 @@ class Outcome:
     `apart` is True when the failure concerns this partition alone, whose records could not be read or shaped or were
     rejected, so that ranges of others go on; else it is one of the target or of the lane, which ends there. `wanted`
     are targets that the range has not pinned: it ends before the first record that goes to one (`sdk.sink.Growing`),
-    and neither this attempt nor another one has written that, or what is behind it. `reached`: see
+    and neither this attempt nor another one has written that, or what is behind it. `needs` are fields that the range's
+    revision does not have, or not so wide: it ends before the first record that needs one. `reached`: see
     `sdk.source.Seeking`."""
 
     range_id: int
@@ -159,6 +160,7 @@ class Outcome:
     clean: bool = True
     apart: bool = False
     wanted: tuple[str, ...] = ()
+    needs: Json | None = None
     reached: int = 0
 
 
@@ -190,6 +192,14 @@ class RejectLimit(NamedTuple):
     window_s: float
 
 
+class Evolving(NamedTuple):
+    """Of a document that runs evolve (`parse.unknown: evolve`): the fields that runs have added or widened, as a
+    document has fields, and by the place of a field why none of its kind is taken."""
+
+    evolved: Json
+    refused: Mapping[str, str]
+
+
 class ReadLately(NamedTuple):
     """What receipts of a time say of a partition."""
 
@@ -210,6 +220,7 @@ class Lane:
     who has the lease. `letters` are what its ranges read, by id of the partition, where they replay dead letters.
     `reject_limit` is what may be rejected over runs, `lately` what was in that time, by id of the partition. With an
     `encrypt` key its rejects are encrypted; `decrypt` are the keys with which its `letters` may be, the newest first.
+    With `evolving` a range ends before a record that the document can be evolved for; without, it is rejected.
     """
 
     connector: str
@@ -236,6 +247,7 @@ class Lane:
     lately: Mapping[str, ReadLately] = field(default_factory=dict)
     encrypt: LetterKey | None = None
     decrypt: tuple[LetterKey, ...] = ()
+    evolving: Evolving | None = None
 
     @property
     def attempt(self) -> Attempt:

@@ -27,6 +27,7 @@ from connect_core.rows.envelope_schemas import USUAL_FLAVOR, Flavor
 from connect_core.rows.event_attributes import Mode
 from connect_core.rows.protobuf_schemas import check_descriptors
 from connect_core.rows.types import Type, struct_of
+from connect_core.rows.widening import MOST_EVOLVED
 from connect_core.sdk.values import Json
 
 
@@ -42,6 +43,13 @@ def check_fields(written: object) -> object:
 def check_key_fields(written: Json) -> Json:
     """The fields of a key themselves when each has a type."""
     if written:
+        struct_of(written)
+    return written
+
+
+def check_evolved(written: Json | None) -> Json | None:
+    """The fields themselves when each has a type."""
+    if written is not None:
         struct_of(written)
     return written
 
@@ -131,10 +139,14 @@ class Parse(DocumentPart):
     inferred: InferredFrom | None = Field(
         default=None, description="Written by `apply`, beside the fields that it has inferred."
     )
-    unknown: Literal["reject", "drop"] = Field(
+    unknown: Literal["reject", "drop", "evolve"] = Field(
         default="reject",
         description="With fields: what happens to a record that has others, or to these others. Of protobuf also to "
-        "those that its schema does not have.",
+        "those that its schema does not have. evolve, of json: a run adds the field to the document, or makes the type "
+        f"of a number wider, and goes on with that; at most {MOST_EVOLVED} fields until a person applies them.",
+    )
+    evolved: Annotated[Json | None, AfterValidator(check_evolved)] = Field(
+        default=None, description="Written by runs, under unknown: evolve: the fields that they have added or widened."
     )
     avro_schema: AvroSchema = _AVRO_SCHEMA
     message: str = _MESSAGE
@@ -167,6 +179,8 @@ class Parse(DocumentPart):
     def _fits_together(self) -> Parse:
         if self.inferred is not None and not isinstance(self.fields, dict):
             raise ValueError("inferred says where fields are from that apply has inferred; there are none")
+        if self.evolved is not None and not isinstance(self.fields, dict):
+            raise ValueError("evolved says which fields runs have added or widened; there are none")
         parse = self.model_dump()
         check_parse(parse, _defaults(type(self)))
         check_read_key(parse)
@@ -176,6 +190,11 @@ class Parse(DocumentPart):
     def infers(self) -> bool:
         """Whether `apply` has still to find the fields."""
         return self.fields == INFER
+
+    @property
+    def evolves(self) -> bool:
+        """Whether runs add fields, and widen them, for records that do not fit."""
+        return self.unknown == "evolve"
 
     def rows(self) -> Type | None:
         """What `$.NAME` may be, and of which type; None where payloads say it, or `apply` will."""

@@ -18,7 +18,7 @@ def pipeline_of(document: ConnectorDocument) -> Json:
     """What open ranges are pinned to: without a filter and rules the same as before there were any."""
     wanted = document.filter.model_dump(exclude_defaults=True)
     rules = {"rules": _enabled(document.rules)} if document.rules else {}
-    parse = document.parse.model_dump(exclude_defaults=True, exclude={"inferred"})
+    parse = document.parse.model_dump(exclude_defaults=True, exclude={"inferred", "evolved"})
     encode = document.encode.model_dump(exclude_defaults=True)
     if document.encode.format == "cloudevents" and (binding := event_headers(document.sink.system)):
         encode["binding"] = binding

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.pipeline.changes import with_before, with_operations
+from connect_core.pipeline.evolving import Evolution, Needs
 from connect_core.pipeline.formats.key_format import row_type
 from connect_core.pipeline.formats.known import read_format, written_format
 from connect_core.pipeline.formats.payload_format import Lookup, Writer
@@ -31,6 +32,7 @@ from connect_core.rows.types import Type
 from connect_core.sdk.batches import ROW
 from connect_core.sdk.templates import Reference, template
 from connect_core.sdk.values import Json, Reject
+from connect_core.work import Evolving
 
 Unfit = Iterable[tuple[int, str]]
 
@@ -42,14 +44,22 @@ class Reshaped(NamedTuple):
     """By offset."""
     texts: pa.Array | None
     """JSON of what rules name of each record, where its payload is not that itself; else None."""
+    needs: Needs | None = None
+    """For which of the records the document is to be evolved: nothing of that one, or of those behind it, is here."""
 
 
 class Reshaping:
     """Of a document that has rows (`digest.has_rows`). `lookup` knows the schemas of its registry; `shows_rows`:
-    whether records have the column ROW behind it."""
+    whether records have the column ROW behind it; `evolving`: as a lane has it."""
 
     def __init__(
-        self, document: Json, path: str | None, lookup: Lookup | None = None, *, shows_rows: bool = False
+        self,
+        document: Json,
+        path: str | None,
+        lookup: Lookup | None = None,
+        *,
+        shows_rows: bool = False,
+        evolving: Evolving | None = None,
     ) -> None:
         self._path, self._shows_rows = path, shows_rows
         self._parse: Json = document["parse"]
@@ -66,10 +76,15 @@ class Reshaping:
         self._named = _named_by(document.get("rules", ())) if hides else ()
         """The fields that rules name, where the payload is no JSON in which they are."""
         self._read = row_reader(self._parse, lookup)
+        rows = row_type(self._parse) if evolving else None
+        self._evolution = Evolution(rows, evolving) if rows and evolving else None
 
     def reshaped(self, records: pa.RecordBatch, most_bytes: int | None = None) -> Reshaped:
         """Records keep their order, pieces of a record that of its list. A record is rejected as a whole."""
-        read = self._read(records)
+        read, needs = self._read(records), None
+        if self._evolution and read.needs:
+            read, needs = self._evolution.judged(read, records.column("value"))
+            records = records.slice(0, needs.row) if needs else records
         rejected = _rejects(records, "parse", "NotParsed", read.unfit)
         places = others(len(records), [row for row, _ in read.unfit])
         given = TypedRows(read.rows, with_operations(taken(records, places), read.operations), self._path)
@@ -93,7 +108,7 @@ class Reshaping:
             rows, kept = taken(rows, fit[whole]), taken(kept, np.flatnonzero(whole))
         kept = kept.append_column(ROW, rows) if self._shows_rows else kept
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
-        return Reshaped(kept, in_order, written(only(rows, self._named)).values if self._named else None)
+        return Reshaped(kept, in_order, written(only(rows, self._named)).values if self._named else None, needs)
 
     @cached_property
     def _write(self) -> Writer:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from math import isinf
+from struct import pack
 from typing import Any, Literal
 
 from connect_core.rows.types import Type
 
-UNDECLARED = "a field that is not declared (unknown: drop leaves such out)"
+_UNDECLARED = "a field that is not declared"
+UNDECLARED = f"{_UNDECLARED} (unknown: drop leaves such out)"
 MISFIT = "not JSON of the declared fields"
 """Of a record that the reader refuses and this finds nothing wrong with."""
 EXPLAINED = 1 << 20
@@ -48,11 +50,11 @@ _EXPONENT = 308
 """Of float64. Arrow's reader refuses a record with a larger one, wherever it is."""
 
 
-class _TooBig(ValueError):
+class TooBig(ValueError):
     """A number of the record has a larger exponent."""
 
 
-class _Number(str):
+class Number(str):
     """A number as the record has it, so that no digit is lost."""
 
     __slots__ = ()
@@ -69,24 +71,22 @@ def inner(place: str, name: str) -> str:
 class Faults:
     """`unknown` as the reader has it."""
 
-    def __init__(self, rows: Type, unknown: Literal["reject", "drop"]) -> None:
+    def __init__(self, rows: Type, unknown: Literal["reject", "drop", "evolve"]) -> None:
         self._rows = rows
         self._unknown = unknown
-        # An object is a tuple of pairs: it may have a name twice.
-        self._decode = json.JSONDecoder(parse_int=_Number, parse_float=_number, object_pairs_hook=tuple).decode
 
     def of(self, text: str) -> str | None:
         """The first one of a record. None where it seems to fit, or only the reader knows."""
         if len(text) > EXPLAINED:
             return None
         try:
-            value = self._decode(text)
-            return self._fault(value, self._rows, "") or _half(value, text)
+            value = decoded(text)
+            return self._fault(value, self._rows, "") or half(value, text)
         except json.JSONDecodeError as error:
             if text.startswith(_NO_NUMBERS, error.pos):
                 return None
             return f"not JSON, from character {error.pos + 1} on"
-        except _TooBig:
+        except TooBig:
             return "a number beyond float64"
         except RecursionError:
             return None
@@ -98,7 +98,7 @@ class Faults:
             return self._struct_fault(value, one, place)
         if one.item is not None and isinstance(value, list):
             return _first(self._fault(item, one.item, f"{place}[]") for item in value)
-        return None if _fits(value, one) else f"{place}: {expected(one)}"
+        return None if fits(value, one) else f"{place}: {expected(one)}"
 
     def _struct_fault(self, pairs: tuple[tuple[str, Any], ...], one: Type, place: str) -> str | None:
         declared = dict(one.fields)
@@ -107,7 +107,8 @@ class Faults:
             if name not in declared:
                 if self._unknown == "drop":
                     continue
-                return f"{place}: {UNDECLARED}" if place else UNDECLARED
+                words = _UNDECLARED if self._unknown == "evolve" else UNDECLARED
+                return f"{place}: {words}" if place else words
             if name in seen:
                 return f"{inner(place, name)}: given more than once"
             seen.add(name)
@@ -116,16 +117,25 @@ class Faults:
         return None
 
 
-def _number(text: str) -> _Number:
+def decoded(text: str) -> Any:
+    """A JSON value: numbers as they are written, and an object as a tuple of pairs, since it may have a name twice.
+    Raises JSONDecodeError, TooBig and RecursionError."""
+    return _DECODER.decode(text)
+
+
+def _number(text: str) -> Number:
     mantissa, _, exponent = text.lower().partition("e")
     digits = exponent.lstrip("+0")  # empty, or still with its minus
     behind = len(mantissa.partition(".")[2])
     if digits.isdigit() and (len(digits) > 9 or int(digits) > _EXPONENT + behind):
-        raise _TooBig
-    return _Number(text)
+        raise TooBig
+    return Number(text)
 
 
-def _half(value: Any, text: str) -> str | None:
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=_number, object_pairs_hook=tuple)
+
+
+def half(value: Any, text: str) -> str | None:
     """Half of a surrogate pair is no text, also in a field that is dropped."""
     if not _SURROGATE.search(text):
         return None
@@ -140,16 +150,27 @@ def _first(faults: Iterable[str | None]) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
-def _fits(value: Any, one: Type) -> bool:
+def fits(value: Any, one: Type) -> bool:
+    """Of a value without others in it, as `decoded` has it."""
     if one.kind in _TEXTS:
-        return isinstance(value, str) and not isinstance(value, _Number)
+        return isinstance(value, str) and not isinstance(value, Number)
     if one.kind == "bool":
         return isinstance(value, bool)
     if one.kind == "decimal":
         return isinstance(value, str) and _is_decimal(value, one)
     if one.kind in ("float32", "float64"):
-        return isinstance(value, _Number) and not isinf(float(value))
-    return one.kind not in ("struct", "list") and isinstance(value, _Number) and _is_whole(value, one)
+        return isinstance(value, Number) and _is_finite(value, one)
+    return one.kind not in ("struct", "list") and isinstance(value, Number) and _is_whole(value, one)
+
+
+def _is_finite(number: str, one: Type) -> bool:
+    if one.kind == "float64" or isinf(float(number)):
+        return not isinf(float(number))
+    try:
+        pack("<f", float(number))
+    except OverflowError:
+        return False
+    return True
 
 
 def _is_whole(number: str, one: Type) -> bool:

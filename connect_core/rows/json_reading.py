@@ -6,7 +6,7 @@ fits does not depend on what else is in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +38,8 @@ class Read(NamedTuple):
     """Of changes: what happened to each row (`sdk.records`), int8. Of one that was deleted `rows` has it as it was."""
     before: pa.StructArray | None = None
     """Of changes: the row as it was before, null where that is not known."""
+    needs: Mapping[int, Type] = {}
+    """Of values that do not fit: what the declared fields lack of those with which each would (`widening.beyond`)."""
 
 
 class _Part(NamedTuple):
@@ -48,18 +50,19 @@ class _Part(NamedTuple):
 
 
 class JsonReader:
-    """`unknown`: whether a record with a field that is not declared does not fit, or loses that field.
+    """`unknown`: whether a record with a field that is not declared does not fit (reject and evolve), or loses that
+    field.
 
     A field that is lost is read as JSON all the same, but for NaN and Infinity, which Arrow's reader passes over.
     """
 
-    def __init__(self, rows: Type, *, unknown: Literal["reject", "drop"] = "reject") -> None:
+    def __init__(self, rows: Type, *, unknown: Literal["reject", "drop", "evolve"] = "reject") -> None:
         self._type = rows
         self._empty = pa.array([], arrow_type(rows))
         self._faults = Faults(rows, unknown)
         self._options = pj.ParseOptions(
             explicit_schema=pa.schema(list(wire_type(rows))),
-            unexpected_field_behavior="error" if unknown == "reject" else "ignore",
+            unexpected_field_behavior="ignore" if unknown == "drop" else "error",
         )
 
     def read(self, values: pa.Array) -> Read:

@@ -11,15 +11,19 @@ from connect_core.sdk.values import Json
 
 
 class JsonFormat(PayloadFormat):
-    reading_options: ClassVar[tuple[str, ...]] = ("fields", "unknown", "inferred")
+    reading_options: ClassVar[tuple[str, ...]] = ("fields", "unknown", "inferred", "evolved")
     is_plain_json = True
+    evolves = True
 
     def rows(self, parse: Json) -> Type | None:
         return struct_of(parse["fields"]) if parse.get("fields") else None
 
     def reader(self, parse: Json, lookup: Lookup | None) -> Reader:
+        from connect_core.rows.json_evolving import EvolvingReader
         from connect_core.rows.json_reading import JsonReader
 
+        if parse.get("unknown") == "evolve":
+            return of_values(EvolvingReader(struct_of(parse["fields"])).read)
         return of_values(JsonReader(struct_of(parse["fields"]), unknown=parse.get("unknown", "reject")).read)
 
     def writer(self, encode: Json, rows: Type) -> Writer:
@@ -32,6 +36,7 @@ class EnvelopeFormat(JsonFormat):
     reading_options = ("fields", "unknown")
     writing_options = ("flavor",)
     is_plain_json = False
+    evolves = False
 
     def check_reading(self, parse: Json) -> None:
         if parse["fields"] is None:

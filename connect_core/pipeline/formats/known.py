@@ -55,6 +55,19 @@ FORMATS: Mapping[str, PayloadFormat] = {
 }
 
 
+_OWN_SCHEMA = "each payload has its own schema: a field that is new there is to be declared"
+_REGISTRY = "which fields there are is said by the schema, in the document or in a registry: change it there"
+_NO_EVOLVING = {
+    "json-schema": _OWN_SCHEMA,
+    "avro": _REGISTRY,
+    "protobuf": _REGISTRY,
+    "debezium": "a change event is about a row of a table, whose fields are to be declared as the table has them",
+    "cloudevents": "the attributes of an event are those of its specification, and data is to be declared",
+}
+"""Why fields of these formats do not evolve."""
+_NO_FIELDS = "other formats declare no fields"
+
+
 def read_format(parse: Json) -> PayloadFormat:
     return FORMATS[parse.get("format", "none")]
 
@@ -74,6 +87,8 @@ def check_parse(parse: Json, defaults: Json) -> None:
     drops = parse["fields"] is not None or parse["key_fields"] or read_format(parse).drops_without_fields
     if parse["unknown"] != defaults["unknown"] and not drops:
         raise ValueError("unknown goes with fields")
+    if parse["unknown"] == "evolve" and not read_format(parse).evolves:
+        raise ValueError(f"unknown: evolve goes with format json; {_NO_EVOLVING.get(parse['format'], _NO_FIELDS)}")
     if parse["fields"] == INFER and parse["format"] != "json":
         raise ValueError("fields: infer goes with format json")
     read_format(parse).check_reading(parse)

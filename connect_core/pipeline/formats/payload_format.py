@@ -52,6 +52,8 @@ class PayloadFormat:
     """Whether payloads say what happened to a row, and how it was before."""
     writes_changes: ClassVar[bool] = False
     """Whether what it writes says so. Its writer finds `before` among the columns of the records."""
+    evolves: ClassVar[bool] = False
+    """Whether runs may add fields that payloads have: not where a schema says which there are."""
     is_plain_json: ClassVar[bool] = False
     """Whether what it writes is JSON in which rules find the fields."""
 

@@ -156,6 +156,27 @@ def cut(batch: SourceBatch, rows: int) -> tuple[SourceBatch, SourceBatch | None]
     return part_before(batch, place), part_behind(batch, place)
 
 
+def boundary(records: pa.RecordBatch, taken: int) -> int:
+    """The offset of the first record that was not taken."""
+    offsets = records.column("offset").to_numpy()
+    if taken and offsets[taken - 1] == offsets[taken]:
+        raise RuntimeError(f"a writer stopped between the outputs of one record, at offset {offsets[taken]}")
+    return int(offsets[taken])
+
+
+def outputs_before(records: pa.RecordBatch, end: int) -> pa.RecordBatch:
+    """The leading rows with an offset below `end`; the same object when these are all."""
+    rows = int(np.searchsorted(records.column("offset").to_numpy(), end))
+    return records if rows == len(records) else records.slice(0, rows)
+
+
+def without(records: pa.RecordBatch, rejects: tuple[Reject, ...]) -> pa.RecordBatch:
+    if not rejects:
+        return records
+    gone = np.array([reject.offset for reject in rejects])
+    return records.filter(pa.array(~np.isin(records.column("offset").to_numpy(), gone)))
+
+
 def _inputs(outputs: pa.RecordBatch) -> int:
     """Of how many records these are all the outputs."""
     numbers = ordinals(outputs)

@@ -22,18 +22,27 @@ from connect_core.observe import Step, reached
 from connect_core.pipeline.rejecting import as_read, reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.pipeline.transforms.too_slow import StatementTooSlow
-from connect_core.replication.worker.counts import BatchCounts, RangeCounts, covered, cut
+from connect_core.replication.worker.counts import (
+    BatchCounts,
+    RangeCounts,
+    boundary,
+    covered,
+    cut,
+    outputs_before,
+    without,
+)
 from connect_core.replication.worker.outside import unpinned
 from connect_core.replication.worker.pacer import Pacer
 from connect_core.replication.worker.reject_budget import first_over, is_spent, words
 from connect_core.replication.worker.rejects import invalid_rows_of, shape
 from connect_core.replication.worker.schemas import lookup_of
 from connect_core.replication.worker.slow_statements import AtOnce, stopped_at
+from connect_core.rows.types import as_written
 from connect_core.sdk.batches import ordinals, outputs
 from connect_core.sdk.cutting import rows_before
 from connect_core.sdk.sink import Outdating, Refusable, Sink, Storing, TakesRows, Writer
 from connect_core.sdk.source import OfFiles, Seeking, Source
-from connect_core.sdk.values import Delivered, Limit, OpenRange, Reject, SourceBatch
+from connect_core.sdk.values import Delivered, Json, Limit, OpenRange, Reject, SourceBatch
 from connect_core.work import Lane, LetterPlace, Outcome, ReadLately, Receipt
 
 _MOMENT_NS = 1_000_000_000
@@ -61,7 +70,9 @@ class WorkerRange:
         self.lane, self.item, self.source, self.sink, self.limit = lane, item, source, sink, limit
         self.pacer = pacer
         path = source.path_of(item.range.partition) if isinstance(source, OfFiles) else None
-        self.pipeline = Pipeline(with_keys(lane.pipeline), path, lookup_of(lane.pipeline), isinstance(sink, TakesRows))
+        self.pipeline = Pipeline(
+            with_keys(lane.pipeline), path, lookup_of(lane.pipeline), isinstance(sink, TakesRows), lane.evolving
+        )
         self._cipher = sealing_cipher(lane.encrypt) if lane.encrypt else None
         self.counts = RangeCounts(item.range.begin, item.range.lineage(lane.uid))
         self.failure: Failure | None = None
@@ -70,6 +81,8 @@ class WorkerRange:
         self.clean = True
         self._wanted: tuple[str, ...] = ()
         """The targets for which the range ends (`Outcome`)."""
+        self._needs: Json | None = None
+        """The fields for which it ends."""
         self._stopped = False
         """Whether the target has refused a record that is not tolerated: nothing more is written."""
         self._rejecting = 0
@@ -136,13 +149,19 @@ class WorkerRange:
         self.clean = True
         if self.counts.end == self.counts.begin:
             came = self.source.reached(self.item.range) if isinstance(self.source, Seeking) else 0
-            return Outcome(self.item.id, None, self.failure, apart=self.apart, wanted=self._wanted, reached=came)
+            return self._outcome(None, came)
         self.clean = False  # without its evidence there is no receipt that tells of what was written
         evidence = self.source.evidence(self.item.range, self.counts.end)
         self.reached(Step.BEFORE_RECEIPT)
         seconds = clock.monotonic() - self.started
         receipt = self.counts.receipt(self.item, delivered, evidence, self.item.range.gaps, seconds)
-        return Outcome(self.item.id, self._sealed(receipt), self.failure, apart=self.apart, wanted=self._wanted)
+        return self._outcome(self._sealed(receipt))
+
+    def _outcome(self, receipt: Receipt | None, reached: int = 0) -> Outcome:
+        wanted, needs = self._wanted, self._needs
+        return Outcome(
+            self.item.id, receipt, self.failure, apart=self.apart, wanted=wanted, needs=needs, reached=reached
+        )
 
     def _sealed(self, receipt: Receipt) -> Receipt:
         """Where the document has a key for it, what is rejected leaves the worker encrypted alone."""
@@ -208,6 +227,9 @@ class WorkerRange:
                 piece, rest = cut(rest, shaped.rows)
                 if self._take(piece, shaped, writer):
                     return True
+                if shaped.needs is not None:
+                    self._needs = as_written(shaped.needs)
+                    return True
             if self._at_once.reduced and self._is_over():
                 return True
         return False
@@ -219,7 +241,7 @@ class WorkerRange:
     def _take(self, batch: SourceBatch, shaped: Shaped, writer: Writer) -> bool:
         self.clean = False  # from here on only a flush that returns says what is in the target
         invalid = self._invalid_rows(shaped.kept)
-        kept = _without(shaped.kept, invalid)
+        kept = without(shaped.kept, invalid)
         outside = unpinned(self.sink, kept, self.item.range.pins.target)
         unfit = as_read((*invalid, *outside.rejected), batch.records)
         rejects = sorted((*batch.rejects, *shaped.rejected, *unfit), key=lambda r: (r.offset, r.ordinal))
@@ -228,16 +250,16 @@ class WorkerRange:
         wanted: tuple[str, ...] = ()
         if outside.end is not None and outside.end < end:
             end, failure, wanted = outside.end, None, outside.wanted
-        kept = _without(kept, outside.rejected)
+        kept = without(kept, outside.rejected)
         if end < batch.next_offset:
-            kept = _before(kept, end)
+            kept = outputs_before(kept, end)
         kept, already, fresh, outdated = self._due(kept, writer)
         self._rejecting = sum(1 for reject in rejects if reject.offset < end)
         self._writing = batch.records
         taken = writer.write(fresh, self._time_to_write()) if len(fresh) else 0
         if taken < len(fresh):  # the time is over: what was not taken is not part of this receipt
-            end, failure, wanted = _boundary(fresh, taken), None, ()
-            kept = _before(kept, end)
+            end, failure, wanted = boundary(fresh, taken), None, ()
+            kept = outputs_before(kept, end)
             already = already[: len(kept)]
         rows, absent = rows_before(batch, end), batch.absent_before(end)
         left_out = sum(1 for offset in batch.filtered if offset < end)
@@ -373,24 +395,3 @@ def concerns_one(error: Exception) -> bool:
 def source_failure(error: Exception, where: str) -> Failure:
     """What a source raised while it read."""
     return Failure.unexpected(error, "reading", where)
-
-
-def _boundary(records: pa.RecordBatch, taken: int) -> int:
-    """The offset of the first record that was not taken."""
-    offsets = records.column("offset").to_numpy()
-    if taken and offsets[taken - 1] == offsets[taken]:
-        raise RuntimeError(f"a writer stopped between the outputs of one record, at offset {offsets[taken]}")
-    return int(offsets[taken])
-
-
-def _before(records: pa.RecordBatch, end: int) -> pa.RecordBatch:
-    """The leading rows with an offset below `end`; the same object when these are all."""
-    rows = int(np.searchsorted(records.column("offset").to_numpy(), end))
-    return records if rows == len(records) else records.slice(0, rows)
-
-
-def _without(records: pa.RecordBatch, rejects: tuple[Reject, ...]) -> pa.RecordBatch:
-    if not rejects:
-        return records
-    gone = np.array([reject.offset for reject in rejects])
-    return records.filter(pa.array(~np.isin(records.column("offset").to_numpy(), gone)))

@@ -59,4 +59,5 @@ def _joined(first: Shaped, second: Shaped) -> Shaped:
         first.rows + second.rows,
         (*first.rejected, *second.rejected),
         (*first.filtered, *second.filtered),
+        second.needs,
     )

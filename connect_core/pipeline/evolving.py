@@ -1,0 +1,78 @@
+"""Which records of a batch its document is to be evolved for, and which ones it does not take all the same. Pure.
+
+Field names that are data would make a revision for each record: after `MOST_EVOLVED` that runs have added or widened, a
+person has to apply the document with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from connect_core.rows.json_reading import JsonReader, Read
+from connect_core.rows.types import Type, struct_of
+from connect_core.rows.widening import MOST_EVOLVED, joined, leaves
+from connect_core.work import Evolving
+
+MOST_RECORDS = 100
+"""What so many records of a batch need is said at once."""
+
+TOO_MANY = f"runs add or widen at most {MOST_EVOLVED} fields: apply the document with those that it has"
+
+
+class Needs(NamedTuple):
+    """The first row for which the document is to be evolved, and what that one and others behind it need beside the
+    fields that there are (`widening.beyond`)."""
+
+    row: int
+    fields: Type
+
+
+class Evolution:
+    """Of one range, whose revision has the fields `rows`."""
+
+    def __init__(self, rows: Type, evolving: Evolving) -> None:
+        self._rows, self._refused = rows, evolving.refused
+        evolved = struct_of(evolving.evolved) if evolving.evolved else None
+        self._evolved = {place for place, _ in leaves(evolved)}
+
+    def judged(self, read: Read, values: pa.Array) -> tuple[Read, Needs | None]:
+        """What of a batch goes on, up to the first row for which the document is to be evolved; rows that it is not
+        evolved for have that in their reasons."""
+        reasons, needs = dict(read.unfit), None
+        for row, lacks in sorted(read.needs.items()):
+            if why := self._refusal(lacks):
+                reasons[row] = f"{reasons[row]}: {why}"
+            elif self._fits(values.slice(row, 1), lacks):
+                needs = Needs(row, self._together(lacks, self._behind(read, values, row)))
+                break
+        if needs is None:
+            return Read(read.rows, sorted(reasons.items())), None
+        unfit = [(row, why) for row, why in sorted(reasons.items()) if row < needs.row]
+        return Read(read.rows.slice(0, needs.row - len(unfit)), unfit), needs
+
+    def _behind(self, read: Read, values: pa.Array, first: int) -> Iterator[Type]:
+        behind = [row for row in sorted(read.needs) if row > first][: MOST_RECORDS - 1]
+        return (read.needs[row] for row in behind if self._fits(values.slice(row, 1), read.needs[row]))
+
+    def _together(self, first: Type, others: Iterator[Type]) -> Type:
+        """As many as can be had together: the rest is met again."""
+        for one in others:
+            both = joined(first, one)
+            if both is not None and not self._refusal(both):
+                first = both
+        return first
+
+    def _refusal(self, lacks: Type) -> str:
+        """Why the document is not evolved so; empty: it may be."""
+        places = [place for place, _ in leaves(lacks)]
+        if why := next((self._refused[place] for place in places if place in self._refused), ""):
+            return why
+        return TOO_MANY if len(self._evolved.union(places)) > MOST_EVOLVED else ""
+
+    def _fits(self, value: pa.Array, lacks: Type) -> bool:
+        """The reader is the judge of that, and not whoever has looked for types."""
+        wider = joined(self._rows, lacks)
+        return wider is not None and not JsonReader(wider, unknown="drop").read(value).unfit
