@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connect_core.rows.types import Type, as_written, struct_of
-from connect_core.rows.widening import MOST_EVOLVED, beyond, joined, leaves
+from connect_core.rows.widening import MOST_EVOLVED, beyond, joined, leaves, parts
 from connect_core.sdk.values import Json
 
 _OF_RUNS = ("fields", "evolved", "schema_id")
@@ -60,14 +60,15 @@ def differ_by_runs(one: Json, other: Json) -> bool:
     return _without(one) == _without(other)
 
 
-def places(of: Json | None) -> Iterator[str]:
-    """Where evolved fields are: `late`, `order.tags[]`."""
-    return (place for place, _ in leaves(struct_of(of) if of else None))
-
-
 def told(needs: Json) -> str:
     """Fields and their types, for people."""
     return ", ".join(f"{place}: {one}" for place, one in leaves(struct_of(needs)))
+
+
+def single(needs: Json) -> Iterator[tuple[str, Json]]:
+    """Each field by its place, as needs of its own."""
+    whole = struct_of(needs)
+    return ((place, as_written(part)) for (place, _), part in zip(leaves(whole), parts(whole), strict=True))
 
 
 def _parse(document: Mapping[str, Any]) -> Json:

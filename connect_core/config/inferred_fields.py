@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from connect_core.pipeline.formats.known import INFER
 from connect_core.sdk.values import Json
 
-_FOUND = ("fields", "inferred")
+_FOUND = ("fields", "inferred", "evolved")
 
 
 def with_fields(data: Json, found: Mapping[str, Json]) -> Json:
-    """The document with what was found for its name, in place of `infer`; as it is where nothing was."""
+    """The document with what was found for its name, in place of `infer`, or beside the fields that it has; as it is
+    where nothing was."""
     parse, name = data.get("parse"), data.get("name")
-    if not isinstance(parse, dict) or parse.get("fields") != INFER or not isinstance(name, str):
+    if not isinstance(parse, dict) or not isinstance(name, str):
         return data
     return data | {"parse": parse | found.get(name, {})}
 
@@ -27,7 +27,7 @@ def with_fields(data: Json, found: Mapping[str, Json]) -> Json:
 def stored_fields(document: Json) -> Json | None:
     """What was found for a stored document; None where a person has written its fields, or it has none."""
     parse: Any = document.get("parse") or {}
-    return {key: parse[key] for key in _FOUND} if parse.get("inferred") else None
+    return {key: parse[key] for key in _FOUND if key in parse} if parse.get("inferred") else None
 
 
 def described(inferred: Json) -> str:

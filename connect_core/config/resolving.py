@@ -56,6 +56,8 @@ class Resolved:
     """Whether records there say where they were read and why they were rejected."""
     encrypt: LetterKey | None = None
     """With which key dead letters are kept."""
+    evolved: Json | None = None
+    """Where runs evolve its document (`parse.unknown: evolve`): the fields that they have added or widened."""
 
 
 def resolve(
@@ -107,6 +109,7 @@ def resolve(
         errors_sink=_located(Side(second.system, second.options), home) if second else None,
         errors_headers=document.errors.headers != "none",
         encrypt=letter_key(document.errors.encrypt),
+        evolved=(document.parse.evolved or {}) if document.parse.evolves else None,
     )
 
 

@@ -33,6 +33,8 @@ class Step(StrEnum):
     EXECUTED = "executed"
     SETTLED = "settled"
     CONFIRMED = "confirmed"
+    BEFORE_EVOLVED = "before-evolved"
+    EVOLVED = "evolved"
 
 
 def reached(step: Step, *, home: Path, where: str = "") -> None:

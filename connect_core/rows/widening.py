@@ -70,6 +70,17 @@ def leaves(one: Type | None, place: str = "") -> Iterator[tuple[str, Type]]:
         yield place, one
 
 
+def parts(one: Type) -> Iterator[Type]:
+    """The same type once for each of its `leaves`, with that one alone; all of them joined are the type."""
+    if one.item is not None:
+        yield from (Type("list", item=part) for part in parts(one.item))
+    elif one.kind == "struct":
+        for name, of in one.fields:
+            yield from (Type("struct", fields=((name, part),)) for part in parts(of))
+    else:
+        yield one
+
+
 def _beyond_field(known: Type | None, wider: Type) -> Type | None:
     return wider if known is None else beyond(known, wider)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_core.config import Checked, difference
+from connect_core.config.evolved_fields import evolves
 from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
@@ -59,7 +60,7 @@ def apply(
         made_from = {
             name: known[name].revision if name in known else 0
             for name, data in documents.items()
-            if stored_fields(data) is not None
+            if stored_fields(data) is not None or evolves(data)
         }
         applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why, made_from=made_from)
         for change in changes:
@@ -119,7 +120,7 @@ def _checked(paths: Sequence[Path], known: _ByName, infer_again: bool) -> list[C
 def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:
     if not any(item.document.encode.registry for item in checked):
         return checked
-    from connect_core.service.schema_ids import with_schema_ids
+    from connect_core.replication.driver.schema_ids import with_schema_ids
 
     return with_schema_ids(checked, register=register)
 

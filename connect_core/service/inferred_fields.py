@@ -1,5 +1,6 @@
 """Fields of documents that say `fields: infer`: found in the newest records of the source when a document is applied,
 and kept from then on. A document that is applied again has those that are stored; only a person has them found again.
+Fields that runs have evolved are kept as well.
 
 Reads only: whoever applies the document stores them in it.
 """
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connect_core.config import Checked, Settings, check_paths
+from connect_core.config.evolved_fields import kept_fields, told
 from connect_core.config.inferred_fields import described, stored_fields
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.values import Json
@@ -29,8 +31,8 @@ def checked_paths(
 ) -> list[Checked]:
     """As `check_paths`, with the fields of those that infer them: the ones in the `stored` document of their name, by
     default of `standing`; where there are none, or `again`, what the newest records of the source have. Unless it
-    `looks`, no source is asked and those without stored fields stay without. Raises ConfigError with all that cannot be
-    found, and what a source fails with."""
+    `looks`, no source is asked and those without stored fields stay without. Others have what runs have evolved beside
+    their own. Raises ConfigError with all that cannot be found, and what a source fails with."""
     first = check_paths(paths, home, settings, standing)
     if again and not any(item.document.parse.infers for item in first):
         step = "Write parse: {format: json, fields: infer} where fields shall be found in the source"
@@ -38,9 +40,12 @@ def checked_paths(
     found, notices, faults = dict[str, Json](), dict[str, Sequence[str]](), list[Fault]()
     for item in first:
         name = item.document.name
+        former = (standing if stored is None else stored).get(name, {})
         if not item.document.parse.infers:
+            if of_runs := kept_fields(item.data, former):
+                found[name], notices[name] = of_runs, [_kept_of_runs(of_runs)]
             continue
-        kept = stored_fields((standing if stored is None else stored).get(name, {}))
+        kept = stored_fields(former)
         try:
             found[name], notices[name] = _fields(item, kept, home, settings, looks=looks, again=again)
         except ConfigError as error:
@@ -49,6 +54,11 @@ def checked_paths(
         raise ConfigError("Fields cannot be inferred", faults=tuple(faults))
     second = check_paths(paths, home, settings, standing, found) if any(found.values()) else first
     return [replace(one, notices=(*one.notices, *notices.get(one.document.name, ()))) for one in second]
+
+
+def _kept_of_runs(kept: Json) -> str:
+    words = f"parse.fields: runs have added or widened {told(kept['evolved'])}, and these are kept"
+    return f"{words}; write them in the document to have them declared, or unknown: reject to be without them"
 
 
 def _words(error: ConfigError) -> str:

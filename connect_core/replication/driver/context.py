@@ -47,6 +47,17 @@ class Resolve(Protocol):
     def __call__(self, revision: int, pinned: Json | None = None) -> Resolved: ...
 
 
+class CheckEvolved(Protocol):
+    """A document that a run has evolved, from what a revision of the connector says to what can be stored. With
+    `register` a registry gives a new schema its number. Raises ConfigError where something does not take the fields."""
+
+    def __call__(self, old: Connector, document: Json, *, register: bool) -> Json: ...
+
+
+def _as_it_is(old: Connector, document: Json, *, register: bool) -> Json:
+    return document
+
+
 @dataclass(frozen=True)
 class RunContext:
     """All that the tasks of one run share. `resolve` gives the connector as it was when a range was planned."""
@@ -75,6 +86,7 @@ class RunContext:
     """Why the run shall end at the next range boundary though the ledger does not say so; empty: it goes on."""
     batch_ranges: int = RANGES
     """How many ranges one transaction of the ledger plans or settles."""
+    check_evolved: CheckEvolved = _as_it_is
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
 

@@ -38,10 +38,10 @@ def closed_in_vain(where: str) -> Retriable:
 
 def targets_in_vain(where: str) -> Retriable:
     return Retriable(
-        "A record goes to a target that is not pinned, however often its range is planned",
+        "A range ends before the same record, however often it is planned",
         where=where,
-        next_step="The record is still in the source. The sink does not take the target that it is asked for: this is"
-        " a defect; report it",
+        next_step="The record is still in the source. The sink does not take the target that it is asked for, or the"
+        " document not the fields: this is a defect; report it",
     )
 
 

@@ -1,4 +1,5 @@
-"""Ranges that ended before a record which goes to a target that they had not pinned (`sdk.sink.Growing`).
+"""Ranges that ended before a record which goes to a target that they had not pinned (`sdk.sink.Growing`), or needs
+fields that their revision does not have (`evolving`).
 
 No failure: the sink is told which targets are wanted, and what is left of the range is planned with them. A part of a
 run's driver.
@@ -33,7 +34,7 @@ class MoreTargets:
         """The ranges that ended at their begin: nothing was written of them, by any attempt. A range of another
         revision wants what that one named: the rest is planned by this one."""
         by_id = {item.id: item for item in items}
-        ended = [(by_id[one.range_id], one) for one in outcomes if one.wanted]
+        ended = [(by_id[one.range_id], one) for one in outcomes if one.wanted or one.needs]
         self.found = bool(ended)
         for item, one in ended:
             self._note(item.range, one.receipt.end if one.receipt else item.range.begin)
@@ -46,7 +47,7 @@ class MoreTargets:
         return [item for item, one in ended if one.receipt is None]
 
     def begins(self, one: Range) -> bool:
-        """Whether what is left of a range has no target under the pins of that one: it is no rest to be finished."""
+        """Whether what is left of a range would end at once under the pins of that one: it is no rest."""
         return self._begins.get(one.partition) == (one.incarnation, one.begin)
 
     def _note(self, wanted: Range, end: int) -> None:

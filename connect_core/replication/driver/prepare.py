@@ -25,6 +25,7 @@ from connect_core.config import (
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector, Ledger
 from connect_core.replication.driver.context import RunContext, RunListener
+from connect_core.replication.driver.evolved_documents import checked_evolved
 from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.sdk.values import Json
 from connect_core.work import Engine
@@ -73,6 +74,9 @@ def run_context(
         attempt_of=attempt_of,
         accept_gaps=accept_gaps,
         window_s=window_s,
+        check_evolved=lambda old, document, *, register: checked_evolved(
+            old, document, home, settings, register=register
+        ),
     )
 
 

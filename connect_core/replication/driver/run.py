@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from connect_core import systems
+from connect_core import clock, systems
 from connect_core.config import revealed
 from connect_core.errors import ConfigError, LeaseHeld, Unreachable, WaybillError
 from connect_core.observe import write_metrics
@@ -19,6 +19,7 @@ from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.consumer_groups import keep_in_step
 from connect_core.replication.driver.context import RunContext, shares_of
 from connect_core.replication.driver.errors_sink import ErrorsSinkSender
+from connect_core.replication.driver.evolving import following
 from connect_core.replication.driver.leases import end_older_versions
 from connect_core.replication.driver.ledger_restore import recognise
 from connect_core.replication.driver.lifecycle import gravity, put_aside_error, to_be_told
@@ -41,6 +42,13 @@ class RunSummary:
 
     def receipts(self) -> list[Receipt]:
         return [receipt for task in self.tasks for receipt in task.receipts]
+
+    def behind(self, former: RunSummary) -> RunSummary:
+        """Both as one, of a run that went on under another revision."""
+        before = {task.task: task for task in former.tasks}
+        tasks = {task.task: task.behind(before[task.task]) if task.task in before else task for task in self.tasks}
+        both = before | tasks
+        return RunSummary(self.connector, tuple(both[task] for task in sorted(both)), former.sent + self.sent)
 
 
 _DISK = {
@@ -67,7 +75,16 @@ def _staying() -> Iterator[None]:
 
 
 def run_connector(context: RunContext) -> RunSummary:
-    """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended."""
+    """Moves what is there now, then ends. Raises the gravest error of a task after all tasks have ended. Goes on where
+    runs have evolved its document meanwhile."""
+    begun, summary = clock.monotonic(), _run_connector(context)
+    while went_on := following(context, clock.monotonic() - begun):
+        begun, context = clock.monotonic(), went_on
+        summary = _run_connector(context).behind(summary)
+    return summary
+
+
+def _run_connector(context: RunContext) -> RunSummary:
     _require_running(context)
     sender = ErrorsSinkSender(context, _run_tasks)
     try:
@@ -130,7 +147,17 @@ def keeping_what_is_there(context: RunContext) -> Iterator[None]:
 
 def run_task(context: RunContext, task: int) -> TaskSummary | None:
     """One task of a run whose other tasks have processes of their own. None when the partitions are shared by fewer
-    tasks than that, or it has none of those that a backfill moves: there is nothing for it to do."""
+    tasks than that, or it has none of those that a backfill moves: there is nothing for it to do. Goes on as
+    `run_connector` does."""
+    begun, summary = clock.monotonic(), _run_this_task(context, task)
+    while summary and (went_on := following(context, clock.monotonic() - begun)):
+        begun, context = clock.monotonic(), went_on
+        more = _run_this_task(context, task)
+        summary = more.behind(summary) if more else summary
+    return summary
+
+
+def _run_this_task(context: RunContext, task: int) -> TaskSummary | None:
     _require_running(context)
     shared = _assigned(context)
     if not _has_work(context, shared.assignment, task):

@@ -36,6 +36,14 @@ class TaskSummary:
         """The receipts added up by field; unknown counts are left out."""
         return {name: sum(getattr(receipt, name) or 0 for receipt in self.receipts) for name in COUNTS}
 
+    def behind(self, former: TaskSummary) -> TaskSummary:
+        """Both as one, of a task that went on under another revision; the run is the last one."""
+        seconds = dict(former.seconds_by_part)
+        for part, spent in self.seconds_by_part.items():
+            seconds[part] = seconds.get(part, 0.0) + spent
+        receipts, taken_over = former.receipts + self.receipts, former.taken_over + self.taken_over
+        return TaskSummary(self.task, self.run_id, receipts, seconds, taken_over)
+
     def totals(self) -> Json:
         """For the run's row in the ledger."""
         told = {**self.records(), "ranges": len(self.receipts), "seconds": self.seconds_by_part}

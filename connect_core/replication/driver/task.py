@@ -137,6 +137,7 @@ class TaskRun(TaskContext):
         failures = [outcome.failure for outcome in outcomes if outcome.failure and not outcome.apart]
         if failures:
             raise failures[0].as_error()
+        self.evolution.noted(left, outcomes)
         closed = {outcome.range_id for outcome in outcomes if outcome.receipt} | self._without_target(left, outcomes)
         going_on = self.lifecycle.going_on(left)
         if not closed and len(going_on) == len(left) and not any(item.range.live for item in left):
@@ -204,6 +205,8 @@ class TaskRun(TaskContext):
         if standing.deleted:
             return "deleted"
         if self.stream == LIVE and standing.revision != self.revision:
+            if self.evolution.is_all_that_changed(standing.revision):
+                return "runs have evolved its document, and this one goes on with that"
             return "its document has changed, and the next run moves the rest as it says now"
         if standing.version > self.assignment.version:
             return "its partitions were rebalanced"
@@ -324,6 +327,7 @@ class TaskRun(TaskContext):
             lately=self._lately(items),
             letters=letters,
             encrypt=self.context.resolved.encrypt,
+            evolving=self.evolution.of_lanes(),
             decrypt=keys_of(self.context, letters),
         )
 

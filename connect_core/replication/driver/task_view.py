@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from connect_core.ledger import Ledger
+from connect_core.observe import Step
 from connect_core.planning import Assignment
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.leases import HeldLeases
+from connect_core.replication.driver.summary import TaskSummary
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Growing
 from connect_core.sdk.source import Source
@@ -25,6 +27,9 @@ class TaskView(Protocol):
     slots: dict[Partition, int]
     source: Source
     held: HeldLeases
+    summary: TaskSummary
+
+    def reached(self, step: Step) -> None: ...
 
     def where(self) -> str: ...
 

@@ -12,7 +12,7 @@ import pytest
 from connect_core.config import Checked, check, create_home, load_settings
 from connect_core.config.written import Written
 from connect_core.errors import ConfigError, Unreachable
-from connect_core.service.schema_ids import with_schema_ids
+from connect_core.replication.driver.schema_ids import with_schema_ids
 from tests.protobuf import descriptors
 from tests.schema_registry import Registry, served
 

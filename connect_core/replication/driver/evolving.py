@@ -1,0 +1,116 @@
+"""A run evolves the document of its connector for records that do not fit it (`parse.unknown: evolve`).
+
+A worker ends its range before such a record and says which fields it needs. The receipt is settled; then the document
+gets these fields as a new revision, only upon the newest one: whoever was faster, a task or a person, is joined with
+instead of undone. What is left is planned by that revision, and begins at the record. Who dies before the revision is
+stored meets the record again; who dies behind it finds the revision. A part of a run's driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from connect_core.config.evolved_fields import differ_by_runs, evolved, single, told
+from connect_core.errors import ConfigError
+from connect_core.ledger import Connector
+from connect_core.observe import Step
+from connect_core.replication.driver.context import RunContext
+from connect_core.replication.driver.task_view import TaskView
+from connect_core.sdk.values import LIVE, Json, OpenRange
+from connect_core.work import Evolving, Outcome
+
+
+class Evolution:
+    """Of one attempt of one task. What is refused is refused until the attempt ends: the next one tries again."""
+
+    def __init__(self, task: TaskView) -> None:
+        self._task = task
+        self._refused: dict[str, str] = {}
+
+    def of_lanes(self) -> Evolving | None:
+        """None where records that do not fit are rejected: a backfill keeps to the revision that it began with."""
+        known = self._task.context.resolved.evolved
+        return Evolving(known, dict(self._refused)) if known is not None and self._task.stream == LIVE else None
+
+    def is_all_that_changed(self, revision: int) -> bool:
+        """Whether this revision differs from the one of this attempt by what runs have evolved alone."""
+        context, uid = self._task.context, self._task.uid
+        if context.resolved.evolved is None:
+            return False
+        return differ_by_runs(context.connector.document, context.ledger.document(uid, revision))
+
+    def noted(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        """Evolves the document for the ranges that ended before a record that needs it."""
+        by_id = {item.id: item.range for item in items}
+        for one in outcomes:
+            if one.needs:
+                wanted = by_id[one.range_id]
+                at = one.receipt.end if one.receipt else wanted.begin
+                self._evolve(one.needs, f"partition {wanted.partition.key}, offset {at:,}")
+
+    def _evolve(self, needs: Json, where: str) -> None:
+        context = self._task.context
+        while old := self._newest():
+            document = evolved(old.document, needs)
+            if document is None or document is old.document or self._is_refused(old, document, needs):
+                return
+            document = context.check_evolved(old, document, register=True)
+            self._task.reached(Step.BEFORE_EVOLVED)
+            who, why = f"run {self._task.summary.run_id}", f"a record needed {told(needs)}: {where}"
+            if stored := context.ledger.revise(old, document, who=who, why=why):
+                self._task.reached(Step.EVOLVED)
+                self._say(f"revision {stored.connector.revision} has {told(needs)}, for the record at {where}")
+                return
+
+    def _is_refused(self, old: Connector, document: Json, needs: Json) -> bool:
+        """Whether something does not take the document; keeps in mind what it is."""
+        why = self._refusal(old, document)
+        if not why:
+            return False
+        alone = {place: self._refusal(old, evolved(old.document, one)) for place, one in single(needs)}
+        refused = {place: words for place, words in alone.items() if words} or dict.fromkeys(alone, why)
+        self._refused |= refused
+        for place, words in refused.items():
+            self._say(f"{place} is not added or widened, and records that need it are rejected: {words}")
+        return True
+
+    def _refusal(self, old: Connector, document: Json | None) -> str:
+        """Why it cannot be stored; empty: it can."""
+        try:
+            if document:
+                self._task.context.check_evolved(old, document, register=False)
+        except ConfigError as error:
+            return "; ".join(map(str, error.faults)) or error.what
+        return ""
+
+    def _newest(self) -> Connector | None:
+        """None when the connector was deleted."""
+        with suppress(ConfigError):
+            found = self._task.ledger.connector(self._task.context.connector.name)
+            return found if found.uid == self._task.uid else None
+        return None
+
+    def _say(self, text: str) -> None:
+        self._task.context.listener.log(f"fields: {text}")
+
+
+def following(context: RunContext, elapsed_s: float) -> RunContext | None:
+    """With what a run goes on whose document runs have evolved meanwhile, `elapsed_s` after its begin; None where it is
+    over, or a person has changed the document."""
+    if context.resolved.evolved is None or context.stream != LIVE or context.halted():
+        return None
+    before = context.connector
+    standing = context.ledger.standing(before.uid)
+    if standing.deleted or standing.target_state != "running" or standing.revision == before.revision:
+        return None
+    document = context.ledger.document(before.uid, standing.revision)
+    if not differ_by_runs(before.document, document):
+        return None
+    return replace(
+        context,
+        connector=replace(before, revision=standing.revision, document=document),
+        resolved=context.resolve(standing.revision),
+        window_s=max(context.window_s - elapsed_s, 0.0),
+    )
