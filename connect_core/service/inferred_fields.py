@@ -79,7 +79,7 @@ def _fields(
 
     told = sampled(item.document, home, settings)
     remarks = [f"parse.fields: {remark}" for remark in told["remarks"]]
-    if kept and told["fields"] == kept["fields"]:
+    if kept and told["fields"] == kept["fields"] and "evolved" not in kept:
         return kept, ["parse.fields: the same as before", *remarks]
     inferred = {"at": _now(), "records": told["records"]} | ({"others": told["unread"]} if told["unread"] else {})
     return {"fields": told["fields"], "inferred": inferred}, [f"parse.fields: {described(inferred)}", *remarks]

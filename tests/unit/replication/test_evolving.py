@@ -21,7 +21,6 @@ from connect_core.observe import Step
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.evolving import following
 from connect_core.sdk.values import Json
-from connect_core.work import Side
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySink, MemorySource
 from tests.unit.replication.world import MEMORY, DirectEngine, World
@@ -110,7 +109,6 @@ WRITTEN = [
 def check(world: Evolving) -> None:
     world.check()
     assert world.fields() == EVOLVED
-    assert [one.who for one in world.ledger.revisions(world.connector.uid)][0] == "tests"
 
 
 def test_a_range_ends_before_the_record_and_goes_on_with_a_revision_that_has_its_fields(world: Evolving) -> None:
@@ -135,9 +133,7 @@ def test_of_a_range_that_begins_with_such_a_record_nothing_is_written_before(wor
 
 @pytest.mark.parametrize("first", [ONE, LATE])
 @pytest.mark.parametrize("step", [*Step])
-def test_a_run_that_dies_anywhere_loses_repeats_and_guesses_nothing(
-    world: Evolving, step: Step, first: bytes
-) -> None:
+def test_a_run_that_dies_anywhere_loses_repeats_and_guesses_nothing(world: Evolving, step: Step, first: bytes) -> None:
     world.source.bodies[0] = first
     try:
         Mortal.run_of(world, step)
@@ -202,9 +198,7 @@ def test_what_the_target_does_not_take_is_rejected_and_says_so(world: Evolving) 
     assert world.fields() == {"id": "int64"}
     assert sum(one.rejected or 0 for one in world.receipts()) == 2
     [letter, _] = world.ledger.dead_letters(world.connector.uid)
-    assert letter.message == (
-        "Not of format json: a field that is not declared: table orders has no column late"
-    )
+    assert letter.message == ("Not of format json: a field that is not declared: table orders has no column late")
     assert (
         "fields: late is not added or widened, and records that need it are rejected: table orders has no column late"
         in world.said

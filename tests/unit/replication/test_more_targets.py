@@ -193,7 +193,7 @@ def test_a_record_that_is_refused_stops_the_run_once_what_is_before_it_is_moved(
 
 def test_a_sink_that_does_not_take_what_it_is_asked_for_ends_the_run(world: World) -> None:
     grown(world, "aab", deaf=True)
-    with pytest.raises(Retriable, match="not pinned, however often"):
+    with pytest.raises(Retriable, match="ends before the same record, however often"):
         world.run()
     assert not world.sink.rows
 
