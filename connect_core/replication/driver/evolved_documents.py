@@ -19,20 +19,19 @@ from connect_core.systems import SYSTEMS
 def checked_evolved(old: Connector, data: Json, home: Path, settings: Settings, *, register: bool) -> Json:
     """See `context.CheckEvolved`. Raises also what a registry or a target fails with that does not answer."""
     where = f"connector {old.name}"
-    former = load_document(old.document, where)
-    checked = check(Written(_numbered_anew(former, data, where), where), home, settings)
+    checked = check(Written(_numbered_anew(old.document, data, where), where), home, settings)
     [checked] = with_schema_ids([checked], register=register)
-    _require_room(former, checked, home, settings)
+    _require_room(load_document(old.document, where), checked, home, settings)
     return checked.data
 
 
-def _numbered_anew(former: ConnectorDocument, data: Json, where: str) -> Json:
+def _numbered_anew(former: Json, data: Json, where: str) -> Json:
     """Without the number that a registry gave to the schema of before, where it is another one now."""
-    if former.encode.registry is None or former.encode.schema_id is None:
+    if not data.get("encode", {}).get("registry"):
         return data
     bare = _without_number(data)
-    before = registered_schema(load_document(_without_number(former.model_dump(exclude_defaults=True)), where))
-    return data if registered_schema(load_document(bare, where)) == before else bare
+    before, now = (registered_schema(load_document(one, where)) for one in (_without_number(former), bare))
+    return data if now == before else bare
 
 
 def _without_number(data: Json) -> Json:
