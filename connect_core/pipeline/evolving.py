@@ -45,7 +45,9 @@ class Evolution:
         for row, lacks in sorted(read.needs.items()):
             if why := self._refusal(lacks):
                 reasons[row] = f"{reasons[row]}: {why}"
-            elif self._fits(values.slice(row, 1), lacks):
+            elif why := self._misfit(values.slice(row, 1), lacks):
+                reasons[row] = why
+            else:
                 needs = Needs(row, self._together(lacks, self._behind(read, values, row)))
                 break
         if needs is None:
@@ -55,7 +57,7 @@ class Evolution:
 
     def _behind(self, read: Read, values: pa.Array, first: int) -> Iterator[Type]:
         behind = [row for row in sorted(read.needs) if row > first][: MOST_RECORDS - 1]
-        return (read.needs[row] for row in behind if self._fits(values.slice(row, 1), read.needs[row]))
+        return (read.needs[row] for row in behind if not self._misfit(values.slice(row, 1), read.needs[row]))
 
     def _together(self, first: Type, others: Iterator[Type]) -> Type:
         """As many as can be had together: the rest is met again."""
@@ -72,7 +74,8 @@ class Evolution:
             return why
         return TOO_MANY if len(self._evolved.union(places)) > MOST_EVOLVED else ""
 
-    def _fits(self, value: pa.Array, lacks: Type) -> bool:
-        """The reader is the judge of that, and not whoever has looked for types."""
-        wider = joined(self._rows, lacks)
-        return wider is not None and not JsonReader(wider, unknown="drop").read(value).unfit
+    def _misfit(self, value: pa.Array, lacks: Type) -> str:
+        """Why it does not fit with these fields either; empty: it does. The reader is the judge of that, and not
+        whoever has looked for types."""
+        wider = joined(self._rows, lacks) or self._rows
+        return next((why for _, why in JsonReader(wider, unknown="drop").read(value).unfit), "")

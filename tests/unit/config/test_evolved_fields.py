@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_core.config import ConnectorDocument
 from connect_core.config.evolved_fields import differ_by_runs, evolved, kept_fields, single, told
+from connect_core.config.ruling import pipeline_of
+from connect_core.pipeline.digest import pipeline_digest
 from connect_core.rows.widening import MOST_EVOLVED
 
 FIELDS = {"id": "int32", "o": {"a": "text"}}
@@ -93,3 +96,22 @@ def test_needs_are_told_and_taken_apart() -> None:
         ("o.b[]", {"o": {"b": ["text"]}}),
         ("o.c", {"o": {"c": "bool"}}),
     ]
+
+
+def test_open_ranges_are_pinned_to_the_fields_and_not_to_who_has_added_them() -> None:
+    parse = {"format": "json", "fields": {"id": "int64"}, "unknown": "evolve"}
+    one, other = (
+        pipeline_of(
+            ConnectorDocument.model_validate(
+                {
+                    "version": 1,
+                    "name": "a",
+                    "source": {"file": {"path": "/in"}},
+                    "sink": {"file": {"path": "/out"}},
+                    "parse": parse | more,
+                }
+            )
+        )
+        for more in ({}, {"evolved": {"id": "int64"}})
+    )
+    assert pipeline_digest(one) == pipeline_digest(other)
