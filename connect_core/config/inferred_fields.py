@@ -10,16 +10,19 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from connect_core.pipeline.formats.known import INFER
 from connect_core.sdk.values import Json
 
 _FOUND = ("fields", "inferred", "evolved")
 
 
 def with_fields(data: Json, found: Mapping[str, Json]) -> Json:
-    """The document with what was found for its name, in place of `infer`, or beside the fields that it has; as it is
-    where nothing was."""
+    """The document with what was found for its name, in place of `infer`, or beside fields that evolve; as it is where
+    nothing was."""
     parse, name = data.get("parse"), data.get("name")
     if not isinstance(parse, dict) or not isinstance(name, str):
+        return data
+    if parse.get("fields") != INFER and parse.get("unknown") != "evolve":
         return data
     return data | {"parse": parse | found.get(name, {})}
 

@@ -22,7 +22,7 @@ from connect_core.sdk.values import LIVE, Json, OpenRange
 from connect_core.work import Evolving, Outcome
 
 
-class Evolution:
+class DocumentEvolution:
     """Of one attempt of one task. What is refused is refused until the attempt ends: the next one tries again."""
 
     def __init__(self, task: TaskView) -> None:

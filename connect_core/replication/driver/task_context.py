@@ -22,7 +22,7 @@ from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
 from connect_core.replication.driver.errors import closed_in_vain
-from connect_core.replication.driver.evolving import Evolution
+from connect_core.replication.driver.evolving import DocumentEvolution
 from connect_core.replication.driver.leases import HeldLeases
 from connect_core.replication.driver.ledger_batches import in_batches, to_settle
 from connect_core.replication.driver.ledger_restore import restored_at_work
@@ -72,7 +72,7 @@ class TaskContext:
         self.beginnings = Beginnings(self)
         self.targets: Targets | None = None
         self.more_targets = MoreTargets(self)
-        self.evolution = Evolution(self)
+        self.evolution = DocumentEvolution(self)
         self._homes: dict[str, Json] = {}
         """By id of the partition where it was found to stand (`Homing`): floors say so once something is settled."""
         self._seen_topics: dict[str, int] = {}

@@ -20,9 +20,11 @@ from connect_core.ledger import Connector, Ledger
 from connect_core.observe import Step
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.evolving import following
+from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.sdk.values import Json
 from tests.unit.replication.dying import Killed, Mortal
 from tests.unit.replication.memory import MemorySink, MemorySource
+from tests.unit.replication.memory_push_source import MemoryPushSource
 from tests.unit.replication.world import MEMORY, DirectEngine, World
 
 ONE, LATE, WIDE = b'{"id":1}', b'{"id":2,"late":true}', b'{"id":3000000000}'
@@ -235,3 +237,16 @@ def _document(fields: Json, **parse: object) -> Json:
 def _revise(world: Evolving, fields: Json, who: str) -> None:
     evolved = {name: of for name, of in fields.items() if name != "id"}
     world.ledger.apply("orders", _document(fields, evolved=evolved), who=who)
+
+
+@pytest.mark.parametrize("window_s", [0.0, 0.5])
+def test_a_source_that_pushes_gives_the_record_again(world: Evolving, window_s: float) -> None:
+    world.source = MemoryPushSource(list(world.source.bodies), sink=world.sink)
+    world.engine = DirectEngine(world.source, world.sink)
+    world.times = LeaseTimes(ttl_s=8, margin_s=1, quantum_s=5, idle_timeout_s=0.02)
+    world.window_s = window_s
+    world.run()
+    assert (len(world.written()), world.fields()) == (2, EVOLVED)
+    world.run()
+    check(world)
+    assert world.written() == WRITTEN
