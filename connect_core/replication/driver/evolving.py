@@ -61,7 +61,7 @@ class DocumentEvolution:
             who, why = f"run {self._task.summary.run_id}", f"a record needed {told(needs)}: {where}"
             if stored := context.ledger.revise(old, document, who=who, why=why):
                 self._task.reached(Step.EVOLVED)
-                self._say(f"revision {stored.connector.revision} has {told(needs)}, for the record at {where}")
+                self._say(f"revision {stored.connector.revision} has {told(needs)}: {where}")
                 return
 
     def _is_refused(self, old: Connector, document: Json, needs: Json) -> bool:

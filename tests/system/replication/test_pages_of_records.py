@@ -22,7 +22,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 @pytest.mark.parametrize(
     ("page", "blocks"),
     [
-        *(("rules.md", 6), ("transforms.md", 9), ("sql.md", 1), ("trace.md", 1)),
+        *(("rules.md", 6), ("transforms.md", 10), ("sql.md", 1), ("trace.md", 1)),
         *(("avro.md", 1), ("protobuf.md", 1), ("debezium.md", 2), ("cloudevents.md", 1), ("keys.md", 1)),
     ],
 )
