@@ -192,12 +192,20 @@ class RejectLimit(NamedTuple):
     window_s: float
 
 
+class RefusedField(NamedTuple):
+    """A field by its place (`widening.leaves`) that something does not take with this type, or a wider one, and why."""
+
+    place: str
+    type: str
+    why: str
+
+
 class Evolving(NamedTuple):
     """Of a document that runs evolve (`parse.unknown: evolve`): the fields that runs have added or widened, as a
-    document has fields, and by the place of a field why none of its kind is taken."""
+    document has fields, and those that it cannot have."""
 
     evolved: Json
-    refused: Mapping[str, str]
+    refused: tuple[RefusedField, ...] = ()
 
 
 class ReadLately(NamedTuple):

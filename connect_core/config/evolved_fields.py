@@ -65,10 +65,11 @@ def told(needs: Json) -> str:
     return ", ".join(f"{place}: {one}" for place, one in leaves(struct_of(needs)))
 
 
-def single(needs: Json) -> Iterator[tuple[str, Json]]:
-    """Each field by its place, as needs of its own."""
+def single(needs: Json) -> Iterator[tuple[str, str, Json]]:
+    """Each field with its place and type, as needs of its own."""
     whole = struct_of(needs)
-    return ((place, as_written(part)) for (place, _), part in zip(leaves(whole), parts(whole), strict=True))
+    both = zip(leaves(whole), parts(whole), strict=True)
+    return ((place, str(one), as_written(part)) for (place, one), part in both)
 
 
 def _parse(document: Mapping[str, Any]) -> Json:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from connect_core.rows.json_reading import JsonReader, Read
-from connect_core.rows.types import Type, struct_of
+from connect_core.rows.types import Type, struct_of, type_of
 from connect_core.rows.widening import MOST_EVOLVED, joined, leaves
 from connect_core.work import Evolving
 
@@ -34,7 +34,8 @@ class Evolution:
     """Of one range, whose revision has the fields `rows`."""
 
     def __init__(self, rows: Type, evolving: Evolving) -> None:
-        self._rows, self._refused = rows, evolving.refused
+        self._rows = rows
+        self._refused = [(one.place, type_of(one.type), one.why) for one in evolving.refused]
         evolved = struct_of(evolving.evolved) if evolving.evolved else None
         self._evolved = {place for place, _ in leaves(evolved)}
 
@@ -69,10 +70,11 @@ class Evolution:
 
     def _refusal(self, lacks: Type) -> str:
         """Why the document is not evolved so; empty: it may be."""
-        places = [place for place, _ in leaves(lacks)]
-        if why := next((self._refused[place] for place in places if place in self._refused), ""):
-            return why
-        return TOO_MANY if len(self._evolved.union(places)) > MOST_EVOLVED else ""
+        wanted = dict(leaves(lacks))
+        for place, least, why in self._refused:
+            if (one := wanted.get(place)) and joined(one, least) == one:
+                return why
+        return TOO_MANY if len(self._evolved.union(wanted)) > MOST_EVOLVED else ""
 
     def _misfit(self, value: pa.Array, lacks: Type) -> str:
         """Why it does not fit with these fields either; empty: it does. The reader is the judge of that, and not

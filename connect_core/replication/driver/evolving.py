@@ -19,7 +19,7 @@ from connect_core.observe import Step
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.task_view import TaskView
 from connect_core.sdk.values import LIVE, Json, OpenRange
-from connect_core.work import Evolving, Outcome
+from connect_core.work import Evolving, Outcome, RefusedField
 
 
 class DocumentEvolution:
@@ -27,12 +27,12 @@ class DocumentEvolution:
 
     def __init__(self, task: TaskView) -> None:
         self._task = task
-        self._refused: dict[str, str] = {}
+        self._refused: list[RefusedField] = []
 
     def of_lanes(self) -> Evolving | None:
         """None where records that do not fit are rejected: a backfill keeps to the revision that it began with."""
         known = self._task.context.resolved.evolved
-        return Evolving(known, dict(self._refused)) if known is not None and self._task.stream == LIVE else None
+        return Evolving(known, tuple(self._refused)) if known is not None and self._task.stream == LIVE else None
 
     def is_all_that_changed(self, revision: int) -> bool:
         """Whether this revision differs from the one of this attempt by what runs have evolved alone."""
@@ -69,11 +69,14 @@ class DocumentEvolution:
         why = self._refusal(old, document)
         if not why:
             return False
-        alone = {place: self._refusal(old, evolved(old.document, one)) for place, one in single(needs)}
-        refused = {place: words for place, words in alone.items() if words} or dict.fromkeys(alone, why)
-        self._refused |= refused
-        for place, words in refused.items():
-            self._say(f"{place} is not added or widened, and records that need it are rejected: {words}")
+        alone = [
+            RefusedField(place, kind, self._refusal(old, evolved(old.document, one)))
+            for place, kind, one in single(needs)
+        ]
+        refused = [one for one in alone if one.why] or [one._replace(why=why) for one in alone]
+        self._refused += refused
+        for one in refused:
+            self._say(f"{one.place}: {one.type} is refused, and records that need it are rejected: {one.why}")
         return True
 
     def _refusal(self, old: Connector, document: Json | None) -> str:

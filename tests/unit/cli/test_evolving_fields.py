@@ -150,7 +150,7 @@ def test_what_the_document_does_not_take_is_rejected_and_says_why(waybill: Waybi
     written(folder, "encode: {format: json}", "encode: {format: csv}")
     waybill("apply", "a.yaml")
     ran = waybill("run", "a")
-    assert "fields: o.x is not added or widened, and records that need it are rejected: " in ran.err
+    assert "fields: o.x: int64 is refused, and records that need it are rejected: " in ran.err
     [letter] = waybill("dead-letters", "list", "a", "--json").json["dead_letters"]
     assert letter["message"].startswith("Not of format json: a field that is not declared: ")
     assert letter["message"].endswith("o is an object: flatten it, or drop it: a cell of csv has one value")

@@ -92,9 +92,9 @@ def test_needs_are_told_and_taken_apart() -> None:
     needs = {"id": "int64", "o": {"b": ["text"], "c": "bool"}}
     assert told(needs) == "id: int64, o.b[]: text, o.c: bool"
     assert list(single(needs)) == [
-        ("id", {"id": "int64"}),
-        ("o.b[]", {"o": {"b": ["text"]}}),
-        ("o.c", {"o": {"c": "bool"}}),
+        ("id", "int64", {"id": "int64"}),
+        ("o.b[]", "text", {"o": {"b": ["text"]}}),
+        ("o.c", "bool", {"o": {"c": "bool"}}),
     ]
 
 

@@ -13,7 +13,7 @@ from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.rows.types import as_written
 from connect_core.rows.widening import MOST_EVOLVED
 from connect_core.sdk.batches import RECORD_SCHEMA
-from connect_core.work import Evolving
+from connect_core.work import Evolving, RefusedField
 
 PARSE = {"format": "json", "fields": {"id": "int32", "day": "date"}, "unknown": "evolve"}
 
@@ -29,12 +29,12 @@ def batch(*payloads: str, tags: Mapping[int, str] | None = None) -> pa.RecordBat
 def shaped(
     *payloads: str,
     evolved: Mapping[str, Any] | None = None,
-    refused: Mapping[str, str] | None = None,
+    refused: tuple[RefusedField, ...] = (),
     evolves: bool = True,
     tags: Mapping[int, str] | None = None,
     **document: Any,
 ) -> Shaped:
-    evolving = Evolving(dict(evolved or {}), refused or {}) if evolves else None
+    evolving = Evolving(dict(evolved or {}), refused) if evolves else None
     pipeline = Pipeline({"transforms": [], "parse": PARSE, **document}, evolving=evolving)
     return pipeline.shape(batch(*payloads, tags=tags))
 
@@ -88,11 +88,20 @@ def test_without_evolving_it_is_rejected() -> None:
 
 
 def test_what_is_refused_rejects_its_record_and_others_go_on() -> None:
-    made = shaped('{"id":1,"late":true}', '{"id":2,"x":1}', refused={"late": "no such column"})
+    made = shaped('{"id":1,"late":true}', '{"id":2,"x":1}', refused=(RefusedField("late", "bool", "no such column"),))
     assert [one.message for one in made.rejected] == [
         "Not of format json: a field that is not declared: no such column"
     ]
     assert (made.rows, needs(made)) == (1, {"x": "int64"})
+
+
+def test_a_type_that_is_refused_takes_wider_ones_with_it_and_no_others() -> None:
+    refused = (RefusedField("id", "decimal(21,0)", "a bigint"),)
+    made = shaped(f'{{"id":{10**24}}}', '{"id":5000000000}', f'{{"id":{10**22}}}', refused=refused)
+    assert [one.message for one in made.rejected] == [
+        "Not of format json: id: not a whole number that int32 holds: a bigint"
+    ]
+    assert (made.rows, needs(made)) == (1, {"id": "int64"})
 
 
 @pytest.mark.parametrize("room", [0, 1, 2])

@@ -202,7 +202,7 @@ def test_what_the_target_does_not_take_is_rejected_and_says_so(world: Evolving) 
     [letter, _] = world.ledger.dead_letters(world.connector.uid)
     assert letter.message == ("Not of format json: a field that is not declared: table orders has no column late")
     assert (
-        "fields: late is not added or widened, and records that need it are rejected: table orders has no column late"
+        "fields: late: bool is refused, and records that need it are rejected: table orders has no column late"
         in world.said
     )
     assert [row["id"] for row in world.written()] == [1, 1, 3000000000, 1]
