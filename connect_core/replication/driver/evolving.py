@@ -18,6 +18,7 @@ from connect_core.ledger import Connector
 from connect_core.observe import Step
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.task_view import TaskView
+from connect_core.rows.widening import MOST_EVOLVED
 from connect_core.sdk.values import LIVE, Json, OpenRange
 from connect_core.work import Evolving, Outcome, RefusedField
 
@@ -30,9 +31,12 @@ class DocumentEvolution:
         self._refused: list[RefusedField] = []
 
     def of_lanes(self) -> Evolving | None:
-        """None where records that do not fit are rejected: a backfill keeps to the revision that it began with."""
+        """None where records that do not fit are rejected: a backfill keeps to the revision that it began with, and
+        names that are data need not be refused one by one."""
         known = self._task.context.resolved.evolved
-        return Evolving(known, tuple(self._refused)) if known is not None and self._task.stream == LIVE else None
+        if known is None or self._task.stream != LIVE or len(self._refused) >= MOST_EVOLVED:
+            return None
+        return Evolving(known, tuple(self._refused))
 
     def is_all_that_changed(self, revision: int) -> bool:
         """Whether this revision differs from the one of this attempt by what runs have evolved alone."""
@@ -77,10 +81,13 @@ class DocumentEvolution:
         self._refused += refused
         for one in refused:
             self._say(f"{one.place}: {one.type} is refused, and records that need it are rejected: {one.why}")
+        if len(self._refused) >= MOST_EVOLVED:
+            self._say(f"{MOST_EVOLVED} are refused: until this run ends no more are added or widened")
         return True
 
     def _refusal(self, old: Connector, document: Json | None) -> str:
         """Why it cannot be stored; empty: it can."""
+        self._task.held.renew_in_time()
         try:
             if document:
                 self._task.context.check_evolved(old, document, register=False)

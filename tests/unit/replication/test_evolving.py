@@ -218,6 +218,20 @@ def test_names_that_are_data_end_at_a_limit(world: Evolving) -> None:
     assert "user" not in letter.message
 
 
+def test_names_that_are_data_are_not_refused_one_by_one(world: Evolving) -> None:
+    def none(old: Connector, document: Json) -> None:
+        asked.append(document)
+        raise ConfigError("no such column")
+
+    asked: list[Json] = []
+    world.checks.append(none)
+    world.source.bodies[:] = [b'{"id":1,"user-%d":1}' % n for n in range(200)]
+    world.until_done()
+    assert sum(one.rejected or 0 for one in world.receipts()) == 200
+    assert len(asked) < 70
+    assert world.said.count("fields: 50 are refused: until this run ends no more are added or widened") == 1
+
+
 def test_a_run_with_a_window_ends_its_range_as_well(world: Evolving) -> None:
     world.source.bodies[:] = [ONE]
     world.source.happenings = [lambda: world.source.bodies.extend([ONE, LATE, ONE])]
