@@ -32,6 +32,8 @@ def check_read_key(parse: Json) -> None:
         return
     if not parse["key_fields"]:
         raise ValueError(f"key_format {parse['key_format']} needs key_fields, as {{id: int64}}")
+    if parse["unknown"] == "evolve":
+        raise ValueError("key_format: the fields of a key do not evolve, so unknown can be reject or drop")
     if not is_text(parse["key_prefix"]):
         raise ValueError("key_prefix holds half of a surrogate pair, which is no text")
     if read_format(parse).reads_changes:

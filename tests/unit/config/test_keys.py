@@ -58,6 +58,7 @@ WRITES = "encode: {key_format: json, key_fields: [id]}\n"
             "parse",
             "needs a payload whose",
         ),
+        (TOPIC + KEYED.replace("}, key", "}, unknown: evolve, key"), "parse", "the fields of a key do not evolve"),
         (
             TOPIC + "parse: {format: debezium, fields: {n: text}, key_format: json, key_fields: {id: int64}}",
             "parse",
