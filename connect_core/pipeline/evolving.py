@@ -47,7 +47,7 @@ class Evolution:
             if why := self._refusal(lacks):
                 reasons[row] = f"{reasons[row]}: {why}"
             elif why := self._misfit(values.slice(row, 1), lacks):
-                reasons[row] = why
+                reasons[row] = f"Not of format json: {why}"
             else:
                 needs = Needs(row, self._together(lacks, self._behind(read, values, row)))
                 break

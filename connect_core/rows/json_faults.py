@@ -39,7 +39,7 @@ _WORDS = {
 }
 _TEXTS = ("text", "bytes", "date", "time", "timestamp", "datetime")
 _DIGITS = 100
-"""Longer decimals are left to the judge."""
+"""No decimal is that long, however it is written."""
 _EXACT = Context(prec=_DIGITS, traps=[InvalidOperation])
 
 
@@ -184,9 +184,8 @@ def _is_whole(number: str, one: Type) -> bool:
 
 
 def _is_decimal(text: str, one: Type) -> bool:
-    """Also True where only the judge knows."""
     if len(text) > _DIGITS:
-        return True
+        return False
     try:
         number = Decimal(text)
     except InvalidOperation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from time import process_time
 from typing import Any, Literal
 
@@ -268,6 +268,12 @@ def test_what_is_in_dropped_fields_is_still_json(text: bytes, reason: str) -> No
 )
 @example(38, 10, "12345678901234567890123456789012345678")
 @example(38, 38, "1.000e2")
+@example(5, 4, "1e-43")
+@example(38, 38, "1e-120")
+@example(5, 4, "0." + "0" * 43 + "1")
+@example(5, 4, "0." + "0" * 150 + "1")
+@example(38, 0, "1e45")
+@example(5, 4, "-0.00001E-38")
 def test_a_decimal_is_read_exactly_or_not_at_all(precision: int, scale: int, number: str) -> None:
     """Arrow's own multiplication overflows silently. It is stricter with more digits than it can hold, though."""
     kind = Type("decimal", precision=precision, scale=min(scale, precision))
@@ -276,7 +282,22 @@ def test_a_decimal_is_read_exactly_or_not_at_all(precision: int, scale: int, num
         assert got.rows[0]["x"].as_py() == Decimal(number)
     elif "e" not in number and len(number) <= precision:
         exact = Decimal(number)
-        assert exact.adjusted() >= precision - kind.scale or -int(exact.normalize().as_tuple().exponent) > kind.scale
+        assert (
+            exact.adjusted() >= precision - kind.scale
+            or -int(exact.normalize(Context(prec=100)).as_tuple().exponent) > kind.scale
+        )
+
+
+@pytest.mark.parametrize("kind", ["decimal(5,4)", ["decimal(5,4)"], {"y": "decimal(5,4)"}])
+def test_a_point_that_is_far_away_moves_no_other_record(kind: Any) -> None:
+    """Arrow makes 0 of such a number."""
+    form = b'{"x":%s}' if isinstance(kind, str) else b'{"x": [%s]}' if isinstance(kind, list) else b'{"x":{"y":%s}}'
+    some = [form % one for one in (b"1.5", b"1e-43", b"15e-1", b"2.5E+00", b"0.00001e-38", b"3.5")]
+    got = reader(kind).read(pa.array(some, pa.binary()))
+    assert [row for row, _ in got.unfit] == [1, 4]
+    numbers = [Decimal(one) for one in ("1.5", "1.5", "2.5", "3.5")]
+    wrapped = {"list": lambda one: [one], "dict": lambda one: {"y": one}}.get(type(kind).__name__, lambda one: one)
+    assert got.rows.to_pylist() == [{"x": wrapped(one)} for one in numbers]
 
 
 def test_no_reason_has_what_was_in_the_record() -> None:
