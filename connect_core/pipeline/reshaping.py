@@ -89,7 +89,7 @@ class Reshaping:
         places = others(len(records), [row for row, _ in read.unfit])
         given = TypedRows(read.rows, with_operations(taken(records, places), read.operations), self._path)
         stepped = run(self._steps, given, most_bytes, self._seen)
-        if read.before is not None and self._encodes and self._written_format.writes_changes:
+        if read.before is not None and self._shows_before:
             stepped = with_before(stepped, self._steps, read.before, given)
         rejected += _rejects(records, "transform", "NotTransformed", _at(places, stepped.unfit))
         places = places[stepped.places]
@@ -109,6 +109,14 @@ class Reshaping:
         kept = kept.append_column(ROW, rows) if self._shows_rows else kept
         in_order = tuple(sorted(rejected, key=lambda one: (one.offset, one.ordinal)))
         return Reshaped(kept, in_order, written(only(rows, self._named)).values if self._named else None, needs)
+
+    @cached_property
+    def _shows_before(self) -> bool:
+        """Whether rows as they were before go on beside those that they are: to a sink of rows where each step can do
+        the same to them."""
+        if self._shows_rows:
+            return all(step.on_images != "cannot" for step in self._steps)
+        return self._encodes and self._written_format.writes_changes
 
     @cached_property
     def _write(self) -> Writer:

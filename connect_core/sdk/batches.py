@@ -50,7 +50,7 @@ RECORD_SCHEMA = pa.schema(
 
 ROW, BEFORE = "row", "before"
 """Two more columns, behind these, of records whose fields have types: a struct of the fields; and of changes the row as
-it was before, null where that is not known. A sink is given ROW where it takes rows (`sdk.sink.TakesRows`)."""
+it was before, null where that is not known. A sink is given both where it takes rows (`sdk.sink.TakesRows`)."""
 
 
 def ordinals(records: pa.RecordBatch) -> NDArray[np.int64] | None:

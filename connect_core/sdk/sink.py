@@ -177,9 +177,10 @@ class Homing(Protocol):
 
 @runtime_checkable
 class TakesRows(Protocol):
-    """A sink of rows with fields. Its batches have the column ROW (`sdk.batches`), and `operation` says of changes what
-    happened to the row. What types the fields have is in its options, in an injected `row_fields`, as a document has
-    them; `value` is the payload that the record would have elsewhere."""
+    """A sink of rows with fields. Its batches have the column ROW (`sdk.batches`); of changes `operation` says what
+    happened to the row, and the column BEFORE, which may be missing, how it was. What types the fields have is in its
+    options, in an injected `row_fields`, as a document has them; `value` is the payload that the record would have
+    elsewhere."""
 
     takes_rows: Literal[True]
 

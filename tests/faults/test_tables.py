@@ -64,7 +64,7 @@ class Filling:
         self.written += count
 
     def feed_changes(self, count: int, seeded: random.Random) -> None:
-        """Of few keys, so that most change a row that is there."""
+        """Of few keys, so that most change a row that is there; some change its key."""
         for place, there in self.changes.items():
             self.append(place, [_change(place, there, seeded) for _ in range(count)])
 
@@ -109,6 +109,9 @@ def _change(place: str, there: dict[int, int], seeded: random.Random) -> dict[st
     if before and seeded.random() < 0.3:
         del there[n]
         return {"op": "d", "before": before, "after": None}
+    if before and seeded.random() < 0.3:
+        del there[n]
+        n = seeded.choice([one for one in range(300) if one not in there])
     there[n] = v
     return {"op": "u" if before else "c", "before": before, "after": {"place": place, "n": n, "v": v}}
 
@@ -200,7 +203,7 @@ def test_the_server_ends_sessions(filling: Filling, row: FaultRow, seeded: rando
 
 @pytest.mark.parametrize("number", range(4))
 def test_changes_with_kills(filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
-    """Inserts, updates and deletes of few keys: the table ends as the rows would have."""
+    """Inserts, updates, also of keys, and deletes of few keys: the table ends as the rows would have."""
     row.describe("SIGKILL at random steps, with change events", where="file → PostgreSQL, upsert", database="SQLite")
     filling.feed_changes(ROWS, seeded)
     filling.apply(mode="upsert")

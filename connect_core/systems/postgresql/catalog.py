@@ -9,7 +9,7 @@ import psycopg2.extensions
 from connect_core.systems.postgresql.options import split_table
 
 _COLUMNS = """
-SELECT a.attname, format_type(t.oid, CASE WHEN t.oid = a.atttypid THEN a.atttypmod ELSE t.typtypmod END), t.typtype,
+SELECT a.attname, format_type(t.oid, CASE WHEN t.oid = a.atttypid THEN a.atttypmod ELSE b.typtypmod END), t.typtype,
        a.attnotnull OR b.typnotnull, a.atthasdef OR a.attidentity <> '' OR b.typdefault IS NOT NULL,
        a.attgenerated <> '' OR a.attidentity = 'a'
 FROM pg_attribute a

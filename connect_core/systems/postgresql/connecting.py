@@ -37,7 +37,10 @@ def connected(options: PostgresOptions, where: str) -> connection:
 def _settings(options: PostgresOptions) -> str:
     """Values are written in forms that do not depend on settings; a transaction of a process that stands still is
     ended by the server."""
-    said = {"standard_conforming_strings": "on", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex"}
+    said = {
+        **{"standard_conforming_strings": "on", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex"},
+        "array_nulls": "on",
+    }
     if isinstance(options, PostgresSinkOptions):
         statement, lock = round(options.statement_timeout_s * 1000), round(options.lock_timeout_s * 1000)
         said |= {

@@ -9,12 +9,12 @@ from connect_core.sdk.values import Json
 _KEPT = "The database keeps what it has committed: no failover to a standby that lags, synchronous_commit is not off"
 _MARKERS = "Nobody changes or deletes the rows of the table of markers"
 _ONE_PARTITION = "All records of a key come from one partition"
-_SAME_KEY = "An update keeps the key of its row, or comes as a delete and an insert"
+_KNOWN_KEY = "An update that changes the key brings the row as it was (before), or comes as a delete and an insert"
 _SAME_TABLE = "The table is not replaced by another one of its name"
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
     conditions = (f"{_KEPT}.", f"{_MARKERS}.", f"{_SAME_TABLE}.")
     if options.get("mode") == "upsert":
-        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}.", f"{_SAME_KEY}."), order="")
+        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}.", f"{_KNOWN_KEY}."), order="")
     return Guarantee("exactly once", conditions)

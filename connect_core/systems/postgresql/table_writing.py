@@ -12,9 +12,9 @@ from psycopg2.extensions import cursor
 
 from connect_core.sdk.batches import ROW
 from connect_core.sdk.kits.refused import RowsRefused
-from connect_core.sdk.records import OPERATION_DELETE
 from connect_core.systems.postgresql.catalog import TableColumn, quoted, quoted_name
 from connect_core.systems.postgresql.copying import Column, csv_lines
+from connect_core.systems.postgresql.staging import staged
 
 _STAGE = "pg_temp.waybill_stage"
 _LIMITED = re.compile(r"character varying\((\d+)\)")
@@ -39,22 +39,23 @@ class TableWriter:
         into.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
     def _put(self, into: cursor, records: pa.RecordBatch) -> None:
-        rows = records.column(ROW)
-        columns: list[Column] = [
+        if not self._key:
+            self._copy(into, f"{self._table} ({self._names})", self._of(records.column(ROW)))
+            _check_all_there(into.rowcount, len(records))
+            return
+        rows, number, gone = staged(records, self._key)
+        order = [(pa.field("number", number.type), number, "bigint"), (pa.field("gone", gone.type), gone, "boolean")]
+        self._make_stage(into)
+        self._copy(into, f"{_STAGE} ({self._names}, {self._number}, {self._gone})", [*self._of(rows), *order])
+        self._merge(into)
+
+    def _of(self, rows: pa.StructArray) -> list[Column]:
+        columns = [
             (field, values, of.kind) for field, values, of in zip(rows.type, rows.flatten(), self._columns, strict=True)
         ]
         for _, values, kind in columns:
             _check_length(values, kind)
-        if not self._key:
-            self._copy(into, f"{self._table} ({self._names})", columns)
-            _check_all_there(into.rowcount, len(rows))
-            return
-        number = pa.array(range(len(rows)), pa.int64())
-        gone = pc.equal(records.column("operation"), OPERATION_DELETE)
-        columns += [(pa.field("number", number.type), number, "bigint"), (pa.field("gone", gone.type), gone, "boolean")]
-        self._make_stage(into)
-        self._copy(into, f"{_STAGE} ({self._names}, {self._number}, {self._gone})", columns)
-        self._merge(into)
+        return columns
 
     def _copy(self, into: cursor, place: str, columns: Sequence[Column]) -> None:
         into.copy_expert(f"COPY {place} FROM STDIN (FORMAT csv)", io.BytesIO(csv_lines(columns)))

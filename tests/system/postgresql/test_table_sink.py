@@ -208,6 +208,44 @@ def test_changes_are_done_to_the_rows(bare_site: Site, database: Database) -> No
     assert database.run(now) == [(1, "last", "north")]
 
 
+def apply_changes(site: Site, sink: dict[str, Any], **more: Any) -> None:
+    parse = {"format": "debezium", "fields": FIELDS}
+    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
+
+
+def test_an_update_that_changes_the_key_takes_the_old_row_with_it(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint PRIMARY KEY, name varchar(5))")
+    one, two, three, four = ({"id": number, "name": f"n{number}"} for number in (1, 2, 3, 4))
+    write(bare_site, *(event("c", None, row) for row in (one, two, three, four)))
+    apply_changes(bare_site, database.sink("t", mode="upsert"))
+    run(bare_site)
+    write(
+        bare_site,
+        event("u", one | {"name": "was longer than the column"}, one | {"id": 11}),  # 1 -> 11
+        event("u", two, two | {"id": 22}),  # 2 -> 22 -> 23, and another 2
+        event("u", two | {"id": 22}, two | {"id": 23}),
+        event("c", None, two | {"name": "new"}),
+        event("u", three, three | {"id": 4}),  # 3 -> 4, in the place of a row that goes somewhere else later
+        event("u", None, four | {"id": 44}),
+    )
+    run(bare_site)
+    now = "SELECT id, name FROM t ORDER BY id"
+    assert database.run(now) == [(2, "new"), (4, "n3"), (11, "n1"), (23, "n2"), (44, "n4")]
+    write(bare_site, event("u", {"id": 11, "name": "n1"}, one), event("u", one, {"id": 12, "name": "n1"}))
+    run(bare_site)
+    assert database.run(now) == [(2, "new"), (4, "n3"), (12, "n1"), (23, "n2"), (44, "n4")]
+
+
+def test_steps_change_the_old_key_too(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (number bigint PRIMARY KEY, name text)")
+    rows = [{"id": number, "name": "x"} for number in (1, 2)]
+    write(bare_site, event("c", None, rows[0]), event("u", rows[0], rows[1]))
+    steps = [{"filter": "$.name = 'x'"}, {"rename": {"id": "number"}}]
+    apply_changes(bare_site, database.sink("t", mode="upsert"), transforms=steps)
+    run(bare_site)
+    assert database.run("SELECT number FROM t") == [(2,)]
+
+
 def test_a_delete_must_not_become_one_more_row(bare_site: Site, database: Database) -> None:
     document = {
         "version": 1,
