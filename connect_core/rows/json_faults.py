@@ -13,7 +13,7 @@ from math import isinf
 from struct import pack
 from typing import Any, Literal
 
-from connect_core.rows.types import Type
+from connect_core.rows.types import MAX_PRECISION, Type
 
 _UNDECLARED = "a field that is not declared"
 UNDECLARED = f"{_UNDECLARED} (unknown: drop leaves such out)"
@@ -190,7 +190,8 @@ def _is_decimal(text: str, one: Type) -> bool:
         number = Decimal(text)
     except InvalidOperation:
         return False
-    if not number.is_finite():
+    written = number.as_tuple().exponent
+    if not isinstance(written, int) or -written - one.scale > MAX_PRECISION:  # no number, or too far for Arrow's reader
         return False
     whole_digits = number.adjusted() + 1
     exponent = number.normalize(_EXACT).as_tuple().exponent

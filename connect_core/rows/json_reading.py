@@ -26,9 +26,12 @@ FEW = 64
 """Records of which each is examined, once one of them does not fit."""
 
 _SPACE = " \t\r\n"
-_FAR_POINT = r"[:,\[\s]-?(0\.0[0-9]{38}|[0-9]+(\.[0-9]+)?[eE]-[0-9]{2})"
-"""A number that is much smaller than its digits: by its exponent, or by noughts. Arrow refuses those that are larger,
-and those with more digits than a decimal holds."""
+_FAR_POINT = (
+    r"[:,\[\s\"][-+]?(0*\.0[0-9]{38}|[0-9]*\.?[0-9]*[eE]-[0-9]{2})"  # by noughts, or by an exponent
+    r"|\\u00(2[bdeBDE]|3[0-9]|[46]5)"  # or it may have one, in a text with letters that nobody escapes
+)
+"""A number that is much smaller than its digits. Arrow refuses those that are larger, and those with more digits than a
+decimal holds."""
 _REFUSED = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
 
 
@@ -92,7 +95,8 @@ class JsonReader:
         self, texts: pa.Array, places: NDArray[np.int64], unfit: dict[int, str]
     ) -> tuple[pa.Array, NDArray[np.int64]]:
         """Arrow's reader moves the point of a decimal by a table of 39 powers, and does not look where that ends: of
-        `1e-43` it makes 0 without a word. Texts with a number of that form are examined before it sees them."""
+        `1e-43` it makes 0 without a word, of `1e-9999999` the end of its process. Texts with a number of that form are
+        examined before it sees them."""
         rows = _with_far_points(texts)
         if not len(rows):
             return texts, places
@@ -151,10 +155,12 @@ def _with_far_points(texts: pa.Array) -> NDArray[np.int64]:
     """The rows in which the point of a number is far away: `_FAR_POINT`, looked for where one of its signs is."""
     ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.frombuffer(texts.buffers()[2], np.uint8)[ends[0] : ends[-1]]
-    minus, point = (np.flatnonzero(letters == sign) for sign in b"-.")  # never the first or last: these are braces
+    # None of these is the first or the last letter: a text begins and ends with a brace, or a blank.
+    minus, point, escape = (np.flatnonzero(letters == sign) for sign in b"-.\\")
     exponent = minus[(letters[minus - 1] | 0x20) == ord("e")]
-    small = point[(letters[point - 1] == ord("0")) & (letters[point + 1] == ord("0"))]
-    rows = np.unique(np.searchsorted(ends, np.concatenate([exponent, small]) + ends[0], side="right") - 1)
+    small = point[letters[point + 1] == ord("0")]
+    escaped = escape[letters[escape + 1] == ord("u")]
+    rows = np.unique(np.searchsorted(ends, np.concatenate([exponent, small, escaped]) + ends[0], side="right") - 1)
     far = pc.match_substring_regex(texts.take(pa.array(rows)), _FAR_POINT)
     found: NDArray[np.int64] = rows[far.to_numpy(zero_copy_only=False)]
     return found

@@ -52,13 +52,15 @@ class Table(NamedTuple):
     """Of its primary key; empty without one."""
     unique: frozenset[frozenset[str]]
     """Sets of columns of which no two rows have the same."""
+    unlogged: bool
+    """Whether a crash of the database empties it."""
 
 
 def read_table(database: psycopg2.extensions.connection, table: str) -> Table | None:
     """None where there is none of that name."""
     with database.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s)::oid", (quoted(table),))
-        [number] = cursor.fetchone() or (None,)
+        cursor.execute("SELECT oid, relpersistence FROM pg_class WHERE oid = to_regclass(%s)", (quoted(table),))
+        number, persistence = cursor.fetchone() or (None, None)
         if number is None:
             return None
         cursor.execute(_COLUMNS, (number,))
@@ -70,7 +72,7 @@ def read_table(database: psycopg2.extensions.connection, table: str) -> Table | 
         key = tuple(name for (name,) in cursor.fetchall())
         cursor.execute(_UNIQUE, (number,))
         unique = frozenset(frozenset(names) for (names,) in cursor.fetchall())
-    return Table(columns, key, unique)
+    return Table(columns, key, unique, persistence == "u")
 
 
 def quoted(table: str) -> str:

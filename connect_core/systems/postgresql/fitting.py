@@ -34,6 +34,8 @@ def key_of(table: Table, wanted: Sequence[str], rows: Type, where: str) -> tuple
 
 
 def _misfits(table: Table, rows: Type) -> Iterator[tuple[str, str]]:
+    if table.unlogged:
+        yield "The table is UNLOGGED, so a crash of the database empties it", "ALTER TABLE … SET LOGGED"
     by_name = {column.name: column for column in table.columns}
     for name, one in rows.fields:
         column = by_name.get(name)

@@ -126,6 +126,12 @@ class PostgresSinkOptions(PostgresOptions):
             raise ValueError("key names a column twice")
         return self
 
+    @model_validator(mode="after")
+    def _markers_are_not_the_target(self) -> Self:
+        if split_table(self.table)[-1] == split_table(self.markers)[-1]:
+            raise ValueError("table and markers have one name: rows cannot go among the markers")
+        return self
+
 
 def follows_changes(sink: Mapping[str, Any]) -> bool:
     return sink.get("mode") == "upsert"

@@ -103,6 +103,53 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_planned(
     assert database.run("SELECT count(*) FROM t") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("domain", "fields", "words"),
+    [
+        ("numeric(5,2)", {"id": "int64", "x": "decimal(6,4)"}, "Column x is numeric(5,2), and does not keep"),
+        ("timestamptz(0)", {"id": "int64", "x": "timestamp(us)"}, "does not keep timestamp(us) exactly"),
+        ("numeric(5,2)[]", {"id": "int64", "x": ["decimal(8,4)"]}, "does not keep [decimal(8,4)] exactly"),
+        ("interval(0)", {"id": "int64", "x": "text"}, "does not keep text exactly"),
+    ],
+)
+def test_a_domain_counts_as_what_it_is_made_of_with_its_size(
+    bare_site: Site, database: Database, domain: str, fields: Any, words: str
+) -> None:
+    database.run(f"CREATE DOMAIN sized AS {domain}")
+    database.run("CREATE TABLE t (id bigint, x sized)")
+    write(bare_site, dict.fromkeys(fields))
+    apply(bare_site, database.sink("t"), fields)
+    assert words in run(bare_site, code=2)
+
+
+def test_a_domain_cuts_no_blanks(bare_site: Site, database: Database) -> None:
+    database.run("CREATE DOMAIN short AS varchar(3)")
+    database.run("CREATE TABLE t (id bigint, name short)")
+    write(bare_site, {"id": 1, "name": "abc  "}, {"id": 2, "name": "abc"})
+    apply(bare_site, database.sink("t"), errors={"tolerance": "all"})
+    run(bare_site)
+    assert database.run("SELECT id, name FROM t") == [(2, "abc")]
+
+
+def test_a_table_that_a_crash_empties_is_refused(bare_site: Site, database: Database) -> None:
+    database.run("CREATE UNLOGGED TABLE t (id bigint, name text)")
+    write(bare_site, {"id": 1, "name": "a"})
+    apply(bare_site, database.sink("t"))
+    assert "The table is UNLOGGED" in run(bare_site, code=2)
+
+
+def test_a_null_in_a_list_is_null_whatever_the_role_says(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint, x text[])")
+    database.run("DO $$ BEGIN EXECUTE format('ALTER ROLE %I SET array_nulls = off', current_user); END $$")
+    try:
+        write(bare_site, {"id": 1, "x": ["a", None]})
+        apply(bare_site, database.sink("t"), {"id": "int64", "x": ["text"]})
+        run(bare_site)
+    finally:
+        database.run("DO $$ BEGIN EXECUTE format('ALTER ROLE %I RESET array_nulls', current_user); END $$")
+    assert database.run("SELECT x FROM t") == [(["a", None],)]
+
+
 def test_rows_come_from_a_worker_of_spark(site: Site, database: Database) -> None:
     database.run("CREATE TABLE people (id bigint PRIMARY KEY, name text)")
     write(site, *({"id": number, "name": "Zoë"} for number in range(100)))

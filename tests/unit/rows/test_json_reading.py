@@ -274,6 +274,8 @@ def test_what_is_in_dropped_fields_is_still_json(text: bytes, reason: str) -> No
 @example(5, 4, "0." + "0" * 150 + "1")
 @example(38, 0, "1e45")
 @example(5, 4, "-0.00001E-38")
+@example(5, 4, "1e-9999999")
+@example(38, 38, "0e-9999999")
 def test_a_decimal_is_read_exactly_or_not_at_all(precision: int, scale: int, number: str) -> None:
     """Arrow's own multiplication overflows silently. It is stricter with more digits than it can hold, though."""
     kind = Type("decimal", precision=precision, scale=min(scale, precision))
@@ -292,9 +294,10 @@ def test_a_decimal_is_read_exactly_or_not_at_all(precision: int, scale: int, num
 def test_a_point_that_is_far_away_moves_no_other_record(kind: Any) -> None:
     """Arrow makes 0 of such a number."""
     form = b'{"x":%s}' if isinstance(kind, str) else b'{"x": [%s]}' if isinstance(kind, list) else b'{"x":{"y":%s}}'
-    some = [form % one for one in (b"1.5", b"1e-43", b"15e-1", b"2.5E+00", b"0.00001e-38", b"3.5")]
+    far = (b"1e-43", b"0.00001e-38", b'"1e-43"', b'" .' + b"0" * 43 + b'1"', b'"\\u0031e-43"', b'"1\\u0065\\u002d43"')
+    some = [form % one for one in (b"1.5", *far, b"15e-1", b"2.5E+00", b'"3.5"')]
     got = reader(kind).read(pa.array(some, pa.binary()))
-    assert [row for row, _ in got.unfit] == [1, 4]
+    assert [row for row, _ in got.unfit] == list(range(1, 1 + len(far)))
     numbers = [Decimal(one) for one in ("1.5", "1.5", "2.5", "3.5")]
     wrapped = {"list": lambda one: [one], "dict": lambda one: {"y": one}}.get(type(kind).__name__, lambda one: one)
     assert got.rows.to_pylist() == [{"x": wrapped(one)} for one in numbers]
