@@ -38,7 +38,10 @@ def _settings(options: PostgresOptions) -> str:
     """Values are written in forms that do not depend on settings; a transaction of a process that stands still is
     ended by the server."""
     said = {
-        **{"standard_conforming_strings": "on", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex"},
+        "standard_conforming_strings": "on",
+        "timezone": "UTC",
+        "datestyle": "ISO",
+        "bytea_output": "hex",
         "array_nulls": "on",
     }
     if isinstance(options, PostgresSinkOptions):
