@@ -55,6 +55,13 @@ def kept_fields(written: Json, stored: Json) -> Json:
     return {"fields": as_written(wider), "evolved": as_written(lacks)} if lacks else {}
 
 
+def added(one: Json, other: Json) -> Json:
+    """The fields that a later revision has beside those of an earlier one, or wider."""
+    fields, wider = (struct_of(_parse(document)["fields"]) for document in (one, other))
+    lacks = beyond(fields, wider)
+    return as_written(lacks) if lacks else {}
+
+
 def differ_by_runs(one: Json, other: Json) -> bool:
     """Whether two revisions differ at most by what runs change."""
     return _without(one) == _without(other)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from connect_core.config.evolved_fields import differ_by_runs, evolved, single, told
+from connect_core.config.evolved_fields import added, differ_by_runs, evolved, single, told
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector
 from connect_core.observe import Step
@@ -57,43 +57,52 @@ class DocumentEvolution:
     def _evolve(self, needs: Json, where: str) -> None:
         context = self._task.context
         while old := self._newest():
-            document = evolved(old.document, needs)
-            if document is None or document is old.document or self._is_refused(old, document, needs):
+            document = self._with_what_is_taken(old, needs)
+            if document is old.document:
                 return
             document = context.check_evolved(old, document, register=True)
             self._task.reached(Step.BEFORE_EVOLVED)
-            who, why = f"run {self._task.summary.run_id}", f"a record needed {told(needs)}: {where}"
+            more = told(added(old.document, document))
+            who, why = f"run {self._task.summary.run_id}", f"a record needed {more}: {where}"
             if stored := context.ledger.revise(old, document, who=who, why=why):
                 self._task.reached(Step.EVOLVED)
-                self._say(f"revision {stored.connector.revision} has {told(needs)}: {where}")
+                self._say(f"revision {stored.connector.revision} has {more}: {where}")
                 return
 
-    def _is_refused(self, old: Connector, document: Json, needs: Json) -> bool:
-        """Whether something does not take the document; keeps in mind what it is."""
-        why = self._refusal(old, document)
-        if not why:
-            return False
-        alone = [
-            RefusedField(place, kind, self._refusal(old, evolved(old.document, one)))
-            for place, kind, one in single(needs)
-        ]
-        refused = [one for one in alone if one.why] or [one._replace(why=why) for one in alone]
-        self._refused += refused
-        for one in refused:
-            self._say(f"{one.place}: {one.type} is refused, and records that need it are rejected: {one.why}")
-        if len(self._refused) >= MOST_EVOLVED:
-            self._say(f"{MOST_EVOLVED} are refused: until this run ends no more are added or widened")
-        return True
+    def _with_what_is_taken(self, old: Connector, needs: Json) -> Json:
+        """The document with all of these fields that nothing refuses, itself where there are none; keeps in mind what
+        is refused."""
+        document = old.document
+        whole = evolved(document, needs) or document
+        if whole is document or not self._refusal(old, whole):
+            return whole
+        for place, kind, one in single(needs):
+            wider = evolved(document, one) or document
+            if wider is document:
+                continue
+            if why := self._refusal(old, wider):
+                self._refuse(RefusedField(place, kind, why))
+            else:
+                document = wider
+        return document
 
-    def _refusal(self, old: Connector, document: Json | None) -> str:
-        """Why it cannot be stored; empty: it can."""
+    def _refuse(self, field: RefusedField) -> None:
+        self._refused.append(field)
+        self._say(f"{field.place}: {field.type} is refused, and records that need it are rejected: {field.why}")
+        if len(self._refused) == MOST_EVOLVED:
+            self._say(f"{MOST_EVOLVED} are refused: until this run ends no more are added or widened")
+
+    def _refusal(self, old: Connector, document: Json) -> str:
+        """Why it cannot be stored; empty: it can. Raises ConfigError where that is no fault of its fields."""
+        check, why = self._task.context.check_evolved, ""
         self._task.held.renew_in_time()
         try:
-            if document:
-                self._task.context.check_evolved(old, document, register=False)
+            check(old, document, register=False)
         except ConfigError as error:
-            return "; ".join(map(str, error.faults)) or error.what
-        return ""
+            why = "; ".join(map(str, error.faults)) or error.what
+        if why:
+            check(old, old.document, register=False)
+        return why
 
     def _newest(self) -> Connector | None:
         """None when the connector was deleted."""

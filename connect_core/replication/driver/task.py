@@ -206,7 +206,7 @@ class TaskRun(TaskContext):
             return "deleted"
         if self.stream == LIVE and standing.revision != self.revision:
             if self.evolution.is_all_that_changed(standing.revision):
-                return "runs have evolved its document, and this one goes on with that"
+                return "its fields have changed, and this run goes on with those of now"
             return "its document has changed, and the next run moves the rest as it says now"
         if standing.version > self.assignment.version:
             return "its partitions were rebalanced"
