@@ -82,7 +82,7 @@ def test_one_run_goes_on_with_each_field_that_comes(site: Site) -> None:
     check(site)
     first, second = revisions(site)
     assert second["who"].startswith("run ")
-    assert "a record needed late: bool, id: int64, order.n: float64: partition " in second["why"]
+    assert "a record needed id: int64, late: bool, order.n: float64: partition " in second["why"]
     assert second["why"].endswith("offset 100")
     assert first["who"] != second["who"]
 
