@@ -37,5 +37,6 @@ def found_before(receipts: Iterable[Receipt]) -> int:
 def sentence(count: int) -> str:
     return (
         f"{count:,} records were in the target before their range was given up, or the ledger restored. They may be"
-        " there as another revision of the document made them: waybill verify compares, and says how to send them again"
+        " there as another revision of the document made them: where a target can be read again, waybill verify"
+        " compares, and says how to send them again"
     )

@@ -11,10 +11,12 @@ _MARKERS = "Nobody changes or deletes the rows of the table of markers"
 _ONE_PARTITION = "All records of a key come from one partition"
 _KNOWN_KEY = "An update that changes the key brings the row as it was (before), or comes as a delete and an insert"
 _SAME_TABLE = "The table is not replaced by another one of its name"
+_LETTERS = "No ledger is brought back from a backup after rows were refused: they count as delivered then"
+_NEWEST = "No backfill and no replay of dead letters moves older records of a key over newer rows"
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
-    conditions = (f"{_KEPT}.", f"{_MARKERS}.", f"{_SAME_TABLE}.")
+    conditions = (f"{_KEPT}.", f"{_MARKERS}.", f"{_SAME_TABLE}.", f"{_LETTERS}.")
     if options.get("mode") == "upsert":
-        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}.", f"{_KNOWN_KEY}."), order="")
+        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}.", f"{_KNOWN_KEY}.", f"{_NEWEST}."), order="")
     return Guarantee("exactly once", conditions)

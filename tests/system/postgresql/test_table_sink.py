@@ -358,3 +358,15 @@ def test_the_probe_says_what_is_missing(bare_site: Site, database: Database) -> 
     assert process.returncode == UNREACHABLE
     assert f"{user} lacks SELECT, UPDATE, DELETE on t: GRANT SELECT, UPDATE, DELETE" in said
     assert "GRANT CREATE ON SCHEMA public" in said
+
+
+def test_a_backfill_into_the_table_says_what_it_does_to_newer_rows(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
+    write(bare_site, {"id": 1, "name": "old"}, {"id": 1, "name": "new"})
+    apply(bare_site, database.sink("t", mode="upsert"))
+    run(bare_site)
+    [receipt] = bare_site.json("receipts", "a")["receipts"]
+    with bare_site.start("backfill", "a", "--range", f"{receipt['partition']}:0-10", "--engine", "inline") as process:
+        _, told = process.communicate(timeout=120)
+    assert "older records replace newer rows" in " ".join(told.split())
+    assert database.run("SELECT name FROM t") == [("old",)]
