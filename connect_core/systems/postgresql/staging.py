@@ -18,7 +18,7 @@ class Staged(NamedTuple):
     numbers: pa.Array
     """The order of what is done: of one key the last counts."""
     gone: pa.Array
-    """Whether the row with this key is deleted. Then only the key may be known."""
+    """Whether the row with this key is deleted. Then nothing but the key counts."""
 
 
 def staged(records: pa.RecordBatch, key: Sequence[str]) -> Staged:
@@ -29,7 +29,7 @@ def staged(records: pa.RecordBatch, key: Sequence[str]) -> Staged:
     moved = _moved(records, key)
     if not len(moved):
         return Staged(rows, pa.array(numbers), gone)
-    former = _only_key(records.column(BEFORE).take(pa.array(moved)), key)
+    former = _with_key(rows.take(pa.array(moved)), records.column(BEFORE).take(pa.array(moved)), key)
     return Staged(
         pa.concat_arrays([rows, former]),
         pa.array(np.concatenate([numbers, numbers[moved] - 1])),
@@ -63,7 +63,7 @@ def _field(rows: pa.StructArray, name: str) -> pa.Array:
     return rows.flatten()[rows.type.get_field_index(name)]
 
 
-def _only_key(rows: pa.StructArray, key: Sequence[str]) -> pa.StructArray:
-    """The other fields are null: what the table takes of them no longer matters."""
-    columns = [_field(rows, one.name) if one.name in key else pa.nulls(len(rows), one.type) for one in rows.type]
-    return pa.StructArray.from_arrays(columns, fields=list(rows.type))
+def _with_key(now: pa.StructArray, before: pa.StructArray, key: Sequence[str]) -> pa.StructArray:
+    """The key from before. All else is as it is now: the table may no longer take what it was, nor NULL."""
+    columns = [_field(before if one.name in key else now, one.name) for one in now.type]
+    return pa.StructArray.from_arrays(columns, fields=list(now.type))

@@ -261,7 +261,7 @@ def apply_changes(site: Site, sink: dict[str, Any], **more: Any) -> None:
 
 
 def test_an_update_that_changes_the_key_takes_the_old_row_with_it(bare_site: Site, database: Database) -> None:
-    database.run("CREATE TABLE t (id bigint PRIMARY KEY, name varchar(5))")
+    database.run("CREATE DOMAIN short AS varchar(5) NOT NULL", "CREATE TABLE t (id bigint PRIMARY KEY, name short)")
     one, two, three, four = ({"id": number, "name": f"n{number}"} for number in (1, 2, 3, 4))
     write(bare_site, *(event("c", None, row) for row in (one, two, three, four)))
     apply_changes(bare_site, database.sink("t", mode="upsert"))
