@@ -15,7 +15,7 @@ from xdist.workermanage import WorkerController
 
 _ROOT = Path(__file__).parents[1]
 _WITH_ROCKETMQ = 2
-"""So many processes. Two of four have enough to do with what needs it."""
+"""So many processes. Two of six have enough to do with what needs it."""
 _NEEDS_ROCKETMQ = re.compile(
     r"\b(rocketmq: RocketMQ|(sqlite_|inline_)?site: Site|site_on|across|java_reader|cluster: Cluster|SystemCase)\b"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.site import Site
@@ -24,7 +25,8 @@ def example_done(page: str, site: Site, document: str, mqtt_port: int) -> str:
     environment = site.environment()
     command = ["bash", "-euo", "pipefail", "-c", script]
     with waybill_for_shells(site.folder) as programs:
-        environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
+        path = (str(programs), str(Path(sys.executable).parent), environment["PATH"])
+        environment["PATH"] = os.pathsep.join(path)
         done = subprocess.run(command, cwd=site.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

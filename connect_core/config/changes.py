@@ -15,7 +15,7 @@ from connect_core.pipeline.transforms.steps import step_of
 from connect_core.sdk.templates import Reference, template
 
 _HOW = (
-    "leave deletes out (filter: change:operation != 'delete'), or say what they are (set: {op: '{change:operation}'})"
+    "leave deletes out (filter: change:operation <> 'delete'), or say what they are (set: {op: '{change:operation}'})"
 )
 
 

@@ -8,10 +8,11 @@ https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connect_core.rows.envelope_writing import compact, rows_schema
 from connect_core.rows.json_envelopes import EnvelopeReader
@@ -30,8 +31,14 @@ _OPERATIONS: Mapping[str, int] = {
 """By the text of `op`."""
 SCHEMAS = 1000
 """So many are remembered."""
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What an event has in the place of a large value that did not change (TOAST of PostgreSQL). Of bytes it is these."""
 
 _NO_EVENT = "not one JSON object with op, before and after"
+_NOT_THERE = (
+    "the event does not have this value, which is large and did not change: with REPLICA IDENTITY FULL it would; or"
+    " leave the field out of fields, with unknown: drop"
+)
 _OTHERS = {
     '"t"': "a truncate, which says nothing of single rows",
     '"m"': "a message, which is of no row",
@@ -72,7 +79,11 @@ class DebeziumReader:
                 unfit[row] = str(why)
         rows = self._read([(row, event.schema, event.row) for row, event in events], "", unfit)
         given = [(row, event.schema, event.before) for row, event in events if event.before is not None]
+        for row, name in _unavailable(*rows):
+            unfit.setdefault(row, f"{name}: {_NOT_THERE}")
         before = self._read(given, "before: ", unfit)
+        unknown = {row for row, _ in _unavailable(*before)}
+        before = _without(*before, unknown)
         changes = [(row, event.operation) for row, event in events if row not in unfit]
         kept = [row for row, _ in changes]
         return Read(
@@ -113,6 +124,20 @@ class DebeziumReader:
                 self._schemas.clear()
             known = self._schemas[text] = _of_row(text)
         return known
+
+
+def _unavailable(numbers: Sequence[int], rows: pa.StructArray) -> Iterator[tuple[int, str]]:
+    """Of which rows a value is not there, and of which field."""
+    for field, column in zip(rows.type, rows.flatten(), strict=True):
+        if pa.types.is_string(field.type) or pa.types.is_binary(field.type):
+            wanted = pa.scalar(UNAVAILABLE.encode()).cast(field.type)
+            found = pc.fill_null(pc.equal(column, wanted), False)
+            yield from ((numbers[place], field.name) for place in pc.indices_nonzero(found).to_pylist())
+
+
+def _without(numbers: list[int], rows: pa.StructArray, others: set[int]) -> tuple[list[int], pa.StructArray]:
+    kept = [place for place, row in enumerate(numbers) if row not in others]
+    return [numbers[place] for place in kept], rows.take(pa.array(kept, pa.int64()))
 
 
 def _at(found: tuple[list[int], pa.StructArray], wanted: Sequence[int], kind: pa.StructType) -> pa.StructArray:

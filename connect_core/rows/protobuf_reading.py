@@ -86,8 +86,7 @@ class ProtobufReader:
         except DecodeError:
             check_strictly(known.fields, payload, self._unknown)
             raise NotOfSchema("it is none") from None
-        if self._unknown == "reject":
-            message.DiscardUnknownFields()
+        message.DiscardUnknownFields()  # one that has another form than its schema says is among them
         if message.SerializeToString(deterministic=True) != payload:
             check_strictly(known.fields, payload, self._unknown)
         return message, most

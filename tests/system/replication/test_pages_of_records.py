@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def _happens(site: Site, text: str, blocks: int) -> None:
     environment = site.environment()
     tools = protoc_in(site.folder / "tools")
     with waybill_for_shells(site.folder) as programs:
-        environment["PATH"] = os.pathsep.join([str(programs), str(tools), environment["PATH"]])
+        path = (programs, tools, Path(sys.executable).parent, environment["PATH"])
+        environment["PATH"] = os.pathsep.join(map(str, path))
         for commands, expected in found:
             script = ["bash", "-euo", "pipefail", "-c", commands]
             done = subprocess.run(script, cwd=site.folder, env=environment, capture_output=True, text=True, check=False)

@@ -42,6 +42,26 @@ def column(field: dict[str, Any], value: object) -> bytes:
     return json.dumps({"schema": schema, "payload": {"before": None, "after": {"x": value}, "op": "c"}}).encode()
 
 
+def test_a_value_that_the_event_does_not_have_is_none_of_the_row() -> None:
+    gone, of_bytes = "__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+    some = [
+        event("u", ROW, {"id": 1, "name": gone}),
+        event("u", {"id": 2, "name": gone}, ROW),
+        event("d", {"id": 3, "name": gone}),
+        event("u", None, {"id": 4, "name": f"about {gone}"}),
+    ]
+    got = read(FIELDS, *some)
+    assert [row for row, _ in got.unfit] == [0, 2]
+    assert "name: the event does not have this value" in got.unfit[0][1]
+    assert got.rows.to_pylist() == [ROW, {"id": 4, "name": f"about {gone}"}]
+    assert got.before is not None
+    assert got.before.to_pylist() == [None, None]
+    kept = read({"b": "bytes"}, event("c", None, {"b": of_bytes}), event("c", None, {"b": "AP8="}))
+    assert ([row for row, _ in kept.unfit], kept.rows.to_pylist()) == ([0], [{"b": b"\x00\xff"}])
+    left_out = read({"id": "int64"}, some[0], unknown="drop")
+    assert (left_out.unfit, left_out.rows.to_pylist()) == ([], [{"id": 1}])
+
+
 @given(rows(), st.booleans(), st.data())
 @settings(max_examples=80, deadline=None)
 def test_changes_that_are_written_are_read_as_they_were(

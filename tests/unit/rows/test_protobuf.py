@@ -290,6 +290,18 @@ def test_what_the_schema_or_the_document_does_not_have_is_dropped_where_it_says_
         assert why.startswith(STRICT)
 
 
+@pytest.mark.parametrize(
+    ("said", "body"),
+    [("int32 x = 1;", "0d07000000"), ("string x = 1;", "0805"), ("int64 x = 1;", "0a0139"), ("double x = 1;", "0807")],
+)
+def test_a_field_of_another_form_is_not_dropped(said: str, body: str) -> None:
+    """For the library it is a field that it does not know."""
+    declared = {"x": {"int32": "int32", "string": "text", "int64": "int64", "double": "float64"}[said.split()[0]]}
+    got = read(declared, proto3(said), bytes.fromhex(body), unknown="drop")
+    assert [row for row, _ in got.unfit] == [0]
+    assert "x: another form than that of" in got.unfit[0][1]
+
+
 def test_presence_of_proto2() -> None:
     text = proto2(
         "required int32 x = 1; optional int32 y = 2 [default = 7]; enum E { a = 1; b = 2; } optional E z = 3;"
