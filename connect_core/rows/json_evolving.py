@@ -6,7 +6,8 @@ type (`null`, `{}`, `[]`) gets none, and is left out until a record says more.
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from contextlib import suppress
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,10 @@ def _whole_or_decimal(number: str, place: str) -> Type:
     if len(number) <= _LONGEST:
         if _is_whole(number) and -_INT64 <= int(number) < _INT64:
             return Type("int64")
-        _, digits, exponent = Decimal(number).normalize(_EXACT).as_tuple()
-        scale = max(-int(exponent), 0)
-        precision = max(len(digits) + int(exponent), 0) + scale
-        if precision <= MAX_PRECISION:
-            return Type("decimal", precision=max(precision, 1), scale=scale)
+        with suppress(InvalidOperation):  # an exponent that even Decimal does not take
+            _, digits, exponent = Decimal(number).normalize(_EXACT).as_tuple()
+            scale = max(-int(exponent), 0)
+            precision = max(len(digits) + int(exponent), 0) + scale
+            if precision <= MAX_PRECISION:
+                return Type("decimal", precision=max(precision, 1), scale=scale)
     raise NoType(f"{place}: a number of more than {MAX_PRECISION} digits")

@@ -66,6 +66,8 @@ def test_fields_within_fields_and_lists() -> None:
         ('{"o":{"":1}}', "o: a field without a name"),
         (f'{{"id":1{"0" * 38}}}', "id: a number of more than 38 digits"),
         ('{"id":0.' + "1" * 40 + "}", "id: a number of more than 38 digits"),
+        ('{"id":1e-99999999999999999999}', "id: a number of more than 38 digits"),
+        ('{"id":1e-9999999}', "id: not a whole number that int32 holds"),
         ("[1]", "not one JSON object"),
         ('{"a":', "not one JSON object"),
         ('{"a":1e999}', "a number beyond float64"),
@@ -110,6 +112,14 @@ def test_with_what_it_needs_a_record_fits(record: dict[str, Any]) -> None:
         wider = joined(rows, more)
         assert wider is not None
         assert _fits(payload, wider)
+
+
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,80})(\.[0-9]{1,80})?([eE][+-]?[0-9]{1,30})?", fullmatch=True))
+@pytest.mark.parametrize("declared", ["int32", "uint64", "float32", "decimal(5,2)", "decimal(38,38)", "text"])
+def test_whatever_number_comes_is_read_or_needs_something_or_has_a_reason(declared: str, number: str) -> None:
+    payloads = pa.array([f'{{"id":{number}}}'.encode(), f'{{"new":[{number}]}}'.encode()], pa.binary())
+    read = EvolvingReader(struct_of({"id": declared})).read(payloads)
+    assert len(read.rows) + len(read.unfit) == len(payloads)
 
 
 def _fits(payload: pa.Array, rows: Type) -> bool:
