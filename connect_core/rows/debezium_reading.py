@@ -8,6 +8,8 @@ https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from binascii import hexlify
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -31,8 +33,10 @@ _OPERATIONS: Mapping[str, int] = {
 """By the text of `op`."""
 SCHEMAS = 1000
 """So many are remembered."""
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What an event has in the place of a large value that did not change (TOAST of PostgreSQL). Of bytes it is these."""
+UNAVAILABLE = b"__debezium_unavailable_value"
+"""What an event has by default in the place of a large value that did not change (TOAST of PostgreSQL)."""
+_AS_TEXTS = pa.array([one.decode() for one in (UNAVAILABLE, b64encode(UNAVAILABLE), hexlify(UNAVAILABLE))])
+"""Of a text, and of bytes by each `binary.handling.mode` that makes texts of them."""
 
 _NO_EVENT = "not one JSON object with op, before and after"
 _NOT_THERE = (
@@ -129,10 +133,23 @@ class DebeziumReader:
 def _unavailable(numbers: Sequence[int], rows: pa.StructArray) -> Iterator[tuple[int, str]]:
     """Of which rows a value is not there, and of which field."""
     for field, column in zip(rows.type, rows.flatten(), strict=True):
-        if pa.types.is_string(field.type) or pa.types.is_binary(field.type):
-            wanted = pa.scalar(UNAVAILABLE.encode()).cast(field.type)
-            found = pc.fill_null(pc.equal(column, wanted), False)
-            yield from ((numbers[place], field.name) for place in pc.indices_nonzero(found).to_pylist())
+        yield from ((numbers[place], field.name) for place in _holding(column))
+
+
+def _holding(column: pa.Array) -> list[int]:
+    """The places whose value is not there, or has one within it that is not."""
+    if pa.types.is_struct(column.type):
+        return [place for inner in column.flatten() for place in _holding(inner)]
+    if pa.types.is_list(column.type):
+        found = pa.array(_holding(column.flatten()), pa.int64())
+        return pc.unique(pc.list_parent_indices(column).take(found)).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_string(column.type):
+        found = pc.is_in(column, _AS_TEXTS)
+    elif pa.types.is_binary(column.type):
+        found = pc.fill_null(pc.equal(column, UNAVAILABLE), False)
+    else:
+        return []
+    return pc.indices_nonzero(found).to_pylist()  # type: ignore[no-any-return]
 
 
 def _without(numbers: list[int], rows: pa.StructArray, others: set[int]) -> tuple[list[int], pa.StructArray]:

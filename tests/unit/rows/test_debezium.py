@@ -58,6 +58,13 @@ def test_a_value_that_the_event_does_not_have_is_none_of_the_row() -> None:
     assert got.before.to_pylist() == [None, None]
     kept = read({"b": "bytes"}, event("c", None, {"b": of_bytes}), event("c", None, {"b": "AP8="}))
     assert ([row for row, _ in kept.unfit], kept.rows.to_pylist()) == ([0], [{"b": b"\x00\xff"}])
+    within = [{"x": [gone]}, {"x": ["a", gone, gone]}, {"x": ["a", None]}, {"x": None}]
+    lists = read({"x": ["text"]}, *(event("c", None, one) for one in within))
+    assert ([row for row, _ in lists.unfit], lists.rows.to_pylist()) == ([0, 1], within[2:])
+    nested = read({"o": {"a": ["bytes"], "b": "int64"}}, event("c", None, {"o": {"a": [of_bytes], "b": 1}}))
+    assert [row for row, _ in nested.unfit] == [0]
+    texts = read({"x": "text"}, *(event("c", None, {"x": one}) for one in (of_bytes, gone.encode().hex(), "a")))
+    assert [row for row, _ in texts.unfit] == [0, 1]
     left_out = read({"id": "int64"}, some[0], unknown="drop")
     assert (left_out.unfit, left_out.rows.to_pylist()) == ([], [{"id": 1}])
 
