@@ -48,25 +48,9 @@ def _copied(place: Place, messages: int, size: int, queues: int, repeats: int, r
     amount = min(messages, MOST_BYTES // size)
     topic = f"full-{next(_numbers)}"
     fill(place, topic, amount, size, queues)
-
-    def ours() -> Timed:
-        name = f"across-{next(_numbers)}"
-        target = {"connection": "main", "topic": name, "queues": queues, **sink}
-        place.apply(name, {"rocketmq": {"connection": "main", "topics": topic}}, {"rocketmq": target})
-        timed = place.run(name)
-        forget(place, name)
-        return timed
-
-    def bare() -> float:
-        name = f"bare-{next(_numbers)}"
-        seconds = place.bare("across", topic, name)
-        forget(place, name)
-        return seconds
-
     what = f"RocketMQ -> RocketMQ, {queues} queue{'s' * (queues > 1)}{', ' * bool(remark)}{remark}"
-    row = compared(f"{what}, {amount:,} messages of {size:,} bytes", amount, ours, bare, repeats)
-    forget(place, topic)
-    return row
+    what = f"{what}, {amount:,} messages of {size:,} bytes"
+    return _beside(place, "across", topic, what, amount, repeats, {"queues": queues, **sink})
 
 
 def changed(place: Place, messages: int, repeats: int) -> Row:
@@ -75,22 +59,29 @@ def changed(place: Place, messages: int, repeats: int) -> Row:
     chance = random.Random(1)
     one = len(orjson.dumps(made_up(0, chance)))
     fill(place, topic, messages, one, 2, lambda number: orjson.dumps(made_up(number, chance)))
+    what = f"RocketMQ -> one cast, one filter -> RocketMQ, 2 queues, {messages:,} JSON objects of {one} bytes"
+    return _beside(place, "changed", topic, what, messages, repeats, {"queues": 2}, **CHANGED)
+
+
+def _beside(
+    place: Place, way: str, topic: str, what: str, messages: int, repeats: int, sink: dict[str, Any], **document: Any
+) -> Row:
+    """From that topic, which is gone afterwards, beside the bare loop of this way."""
 
     def ours() -> Timed:
-        name = f"changed-{next(_numbers)}"
+        name = f"{way}-{next(_numbers)}"
         source = {"rocketmq": {"connection": "main", "topics": topic}}
-        place.apply(name, source, {"rocketmq": {"connection": "main", "topic": name, "queues": 2}}, **CHANGED)
+        place.apply(name, source, {"rocketmq": {"connection": "main", "topic": name, **sink}}, **document)
         timed = place.run(name)
         forget(place, name)
         return timed
 
     def bare() -> float:
         name = f"bare-{next(_numbers)}"
-        seconds = place.bare("changed", topic, name)
+        seconds = place.bare(way, topic, name)
         forget(place, name)
         return seconds
 
-    what = f"RocketMQ -> one cast, one filter -> RocketMQ, 2 queues, {messages:,} JSON objects of {one} bytes"
     row = compared(what, messages, ours, bare, repeats)
     forget(place, topic)
     return row

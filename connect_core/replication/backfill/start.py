@@ -181,7 +181,7 @@ def _alone(resolved: Resolved) -> set[str]:
 def _same_target(context: RunContext, resolved: Resolved) -> list[str]:
     if resolved.sink != context.resolved.sink:
         return []
-    notice = "it writes to the target of the live stream: records that both move are in the target twice, on purpose"
+    notice = "it writes to the target of the live stream: records that both move are"
     if systems.SYSTEMS[resolved.sink.system].takes_rows:
-        return [f"{notice}; where rows are replaced by key, older records replace newer rows"]
-    return [f"{notice}; their coordinates name the stream"]
+        return [f"{notice} written twice, on purpose; where rows are replaced by key, older records replace newer rows"]
+    return [f"{notice} in the target twice, on purpose; their coordinates name the stream"]
