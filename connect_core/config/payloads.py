@@ -40,16 +40,9 @@ def check_fields(written: object) -> object:
     return written
 
 
-def check_key_fields(written: Json) -> Json:
-    """The fields of a key themselves when each has a type."""
+def check_types(written: Json | None) -> Json | None:
+    """The fields themselves, where there are some, when each has a type."""
     if written:
-        struct_of(written)
-    return written
-
-
-def check_evolved(written: Json | None) -> Json | None:
-    """The fields themselves when each has a type."""
-    if written is not None:
         struct_of(written)
     return written
 
@@ -145,7 +138,7 @@ class Parse(DocumentPart):
         "those that its schema does not have. evolve, of json: a run adds the field to the document, or makes the type "
         f"of a number wider, and goes on with that; at most {MOST_EVOLVED} fields until a person applies them.",
     )
-    evolved: Annotated[Json | None, AfterValidator(check_evolved)] = Field(
+    evolved: Annotated[Json | None, AfterValidator(check_types)] = Field(
         default=None, description="Written by runs, under unknown: evolve: the fields that they have added or widened."
     )
     avro_schema: AvroSchema = _AVRO_SCHEMA
@@ -163,7 +156,7 @@ class Parse(DocumentPart):
         "whose fields become fields of the record, before those of the payload. A record whose key is not of the "
         "format is rejected.",
     )
-    key_fields: Annotated[Json, AfterValidator(check_key_fields)] = Field(
+    key_fields: Annotated[Json, AfterValidator(check_types)] = Field(
         default_factory=dict,
         description="With key_format json or json-schema: the fields of each key and their types, as `fields` has "
         "them. `unknown` holds for others in a key, too.",
