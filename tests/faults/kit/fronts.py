@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterable
 
 import psutil
 
+from connect_core.stack.processes import wait_until
+
+_LIMIT_S = 10.0
+
 
 class Line:
     """One client's connection and the one that was made for it to the server, which outlives it."""
@@ -17,10 +21,19 @@ class Line:
         self.client, self.server = client, server
 
     def sender(self) -> int:
-        """The process at the client's end."""
-        address = self.client.getpeername()
-        (pid,) = {one.pid for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
-        return int(pid)
+        """The process at the client's end, which waits for an answer.
+
+        Looks again until one alone is found: the kernel's list of connections misses some while others come and go,
+        and a child has the socket too between fork and exec.
+        """
+        found: list[int] = []
+
+        def found_one() -> bool:
+            found[:] = _owners(self.client.getpeername())
+            return len(found) == 1
+
+        assert wait_until(found_one, _LIMIT_S), f"processes at the other end of a connection: {found}"
+        return found[0]
 
     def hang_up(self) -> None:
         for one in (self.client, self.server):
@@ -73,6 +86,10 @@ class Front:
         thread = threading.Thread(target=way)
         self._threads.append(thread)
         thread.start()
+
+
+def _owners(address: tuple[str, int]) -> set[int]:
+    return {int(one.pid) for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
 
 
 def hang_up(one: socket.socket) -> None:
