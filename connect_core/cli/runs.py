@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from connect_core.cli import completing, output, partition_states, schema_contracts
+from connect_core.cli import completing, output, partition_states, schema_contracts, trying
 from connect_core.cli.columns import Column
 from connect_core.cli.history import waiting_lines
 from connect_core.cli.output import JsonFlag, WideFlag
@@ -62,13 +62,26 @@ def run(
     output.emit(as_json, told, lambda: output.line("\n".join(lines(told))))
 
 
-def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
+def plan(
+    name: Name,
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample", min=0, max=1000, metavar="N", help="Also show what each step makes of the newest N records."
+        ),
+    ] = 0,
+    wide: WideFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Show what the next run would move, with which fields. Reads the source and the ledger; writes nothing."""
+    from connect_core.service import trying as trials
     from connect_core.service.durations import show_seconds
     from connect_core.service.lag import plan as planned
 
     with reading() as opened:
         told = planned(opened, name)
+        if sample:
+            told["sample"] = trials.newest(trials.planned(opened, name), sample)
     partitions = told["partitions"]
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from", "state")
     rows = [[one[key] for key in keys] for one in partitions]
@@ -99,5 +112,8 @@ def plan(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
         if told["window_s"]:
             output.line(f"a scheduled run follows new records for {show_seconds(told['window_s'])}")
         schema_contracts.show(told["schema"])
+        if sample:
+            output.line("the newest records, behind each step:")
+            trying.show(told["sample"], steps=True)
 
     output.emit(as_json, told, for_people)

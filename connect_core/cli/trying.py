@@ -54,7 +54,7 @@ def try_document(
 
     tried = trying.written(path)
     told = _tried(tried, last, payload, topic, tags, key, header)
-    output.emit(as_json, {"document": tried.document.name, "records": told}, lambda: _show(told, steps=steps))
+    output.emit(as_json, {"document": tried.document.name, "records": told}, lambda: show(told, steps=steps))
 
 
 def try_connector(
@@ -75,7 +75,7 @@ def try_connector(
 
     with reading() as opened:
         told = _tried(trying.applied(opened, name), last, payload, topic, tags, key, header)
-    output.emit(as_json, {"connector": name, "records": told}, lambda: _show(told, steps=steps))
+    output.emit(as_json, {"connector": name, "records": told}, lambda: show(told, steps=steps))
 
 
 def _tried(
@@ -104,7 +104,8 @@ def _pairs(headers: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _show(records: list[dict[str, Any]], *, steps: bool) -> None:
+def show(records: list[dict[str, Any]], *, steps: bool) -> None:
+    """Each record, and what it becomes; with `steps`, behind each transform too."""
     for one in records:
         key = f"key {one['key']}: " if one["key"] not in (None, one["topic"]) else ""
         output.line(f"{one['topic'] or ''} {key}{output.shown_bytes(one['value'])}".strip())

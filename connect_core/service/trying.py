@@ -40,10 +40,16 @@ class Tried:
 
 def applied(opened: Opened, name: str) -> Tried:
     """Of a connector. Raises ConfigError for one without rules and transforms."""
+    tried = planned(opened, name)
+    if not (tried.document.rules or tried.document.reshapes or tried.document.encode.writes_keys):
+        raise ConfigError(f"{name} has no rules and no transforms", next_step=f"Add one: waybill rules add {name} RULE")
+    return tried
+
+
+def planned(opened: Opened, name: str) -> Tried:
+    """Of a connector, whatever becomes of its records."""
     connector = opened.ledger.connector(name)
     document = load_document(connector.document, f"connector {name}")
-    if not (document.rules or document.reshapes or document.encode.writes_keys):
-        raise ConfigError(f"{name} has no rules and no transforms", next_step=f"Add one: waybill rules add {name} RULE")
     return Tried(document, lambda: opened.resolved(connector).source)
 
 

@@ -224,6 +224,25 @@ def test_a_document_is_tried_before_it_is_applied(waybill: Waybill, applied: Pat
     assert not list((applied / "out").iterdir())
 
 
+def test_a_plan_shows_what_each_step_makes_of_the_newest_records(waybill: Waybill, applied: Path) -> None:
+    (applied / "logs" / "b.log").write_text('{"n": 1, "who": "Zoë"}\n{"n": 2, "who": "Ann"}\n')
+    (applied / "orders.yaml").write_text(DOCUMENT)
+    done(waybill("apply", "orders.yaml"))
+    shown = done(waybill("plan", "orders", "--sample", "1")).out.splitlines()
+    assert shown[shown.index("the newest records, behind each step:") + 1 :] == [
+        '{"n": 2, "who": "Ann"}',
+        '  filter: {"n":2,"who":"Ann"}',
+        '  mask: {"n":2,"who":"***"}',
+        '  cast: {"n":"2","who":"***"}',
+        '  -> {"n":"2","who":"***"}',
+    ]
+    told = done(waybill("plan", "orders", "--sample", "2", "--json")).json
+    assert [[step["step"] for step in one["steps"]] for one in told["sample"]] == [[], ["filter", "mask", "cast"]]
+    assert "sample" not in done(waybill("plan", "orders", "--json")).json
+    as_it_is = done(waybill("plan", "copy", "--sample", "1")).out.splitlines()
+    assert as_it_is[-2:] == ['{"n": 2, "who": "Ann"}', "  -> as it is"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
