@@ -9,7 +9,7 @@
 Sees the option models of systems, never their drivers.
 """
 
-from connect_core.config.checking import Checked, check, check_beside, check_paths, load_document
+from connect_core.config.checking import Checked, check, check_beside, check_paths, check_together, load_document
 from connect_core.config.differences import difference
 from connect_core.config.diverting import diverted, single_writers, sink_changes
 from connect_core.config.document import ConnectorDocument
@@ -22,7 +22,7 @@ from connect_core.config.mask_keys import with_keys
 from connect_core.config.references import masked, reveal, revealed
 from connect_core.config.resolving import Resolved, resolve, resolve_source, with_policies
 from connect_core.config.settings import Settings, load_settings, unknown_variables
-from connect_core.config.written import Written, read_paths, read_text
+from connect_core.config.written import Written, WrittenDocuments, read_paths, read_text
 
 __all__ = [
     "ALL",
@@ -33,9 +33,11 @@ __all__ = [
     "Resolved",
     "Settings",
     "Written",
+    "WrittenDocuments",
     "check",
     "check_beside",
     "check_paths",
+    "check_together",
     "create_home",
     "database_url",
     "difference",

@@ -30,12 +30,13 @@ from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
+from connect_core.config.references import masked
 from connect_core.config.row_types import unfit_transforms
 from connect_core.config.ruling import advice, unfit_events, unfit_rules
 from connect_core.config.schema_files import Unread, with_schemas
 from connect_core.config.settings import Settings
 from connect_core.config.units import show_count
-from connect_core.config.written import Place, Written, read_paths
+from connect_core.config.written import Place, Written, WrittenDocuments, read_paths
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
@@ -45,12 +46,14 @@ _ANY_UID = "0" * 12
 
 @dataclass(frozen=True)
 class Checked:
-    """A sound document. `data` is what is stored: the native form with absolute paths. `notices` stop nobody."""
+    """A sound document. `data` is what is stored: the native form with absolute paths. `notices` stop nobody. `flat` is
+    what it was translated from, secrets masked; None where it was written as it is."""
 
     document: ConnectorDocument
     data: Json
     where: str
     notices: tuple[str, ...] = ()
+    flat: Json | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,14 @@ class _Examined:
     notices: tuple[str, ...] = ()
     second: End | None = None
     """The target of dead letters beside the ledger."""
+    flat: Json | None = None
 
     def checked(self) -> Checked:
         """Raises ConfigError with every fault."""
         if self.faults:
             raise _faulty(self.written, self.faults)
         document = ConnectorDocument.model_validate(self.data)
-        return Checked(document, self.data, self.written.where, (*self.notices, *_advice(document)))
+        return Checked(document, self.data, self.written.where, (*self.notices, *_advice(document)), self.flat)
 
     def neighbours(self) -> Iterator[Neighbour]:
         """For the others: one for each target. None as long as its ends are not sound."""
@@ -89,20 +93,24 @@ def check_paths(
     home: Path | None,
     settings: Settings,
     standing: Mapping[str, Json] | None = None,
+) -> list[Checked]:
+    """Every document of the files and folders: `check_together`."""
+    return check_together(read_paths(paths), home, settings, standing)
+
+
+def check_together(
+    written: WrittenDocuments,
+    home: Path | None,
+    settings: Settings,
+    standing: Mapping[str, Json] | None = None,
     found: Mapping[str, Json] | None = None,
 ) -> list[Checked]:
-    """Every document of the files and folders, with its examples, beside those of the connectors that there are
-    (`standing`, by name). `found` is what stands for `fields: infer`, by name: without it, what names fields is not
-    checked. Raises one ConfigError with the faults of all of them."""
-    written, faults = read_paths(list(paths))
-    if not written and not faults:
-        raise ConfigError(
-            "There is no document",
-            where=", ".join(map(str, paths)),
-            next_step="Name a document, or a folder that holds some",
-        )
-    documents = len(written) + len({fault.path for fault in faults})
-    examined = [_examined(item, home, settings, found=found) for item in written]
+    """All of them, with their examples, beside those of the connectors that there are (`standing`, by name). `found` is
+    what stands for `fields: infer`, by name: without it, what names fields is not checked. Raises one ConfigError with
+    the faults of all of them."""
+    faults = list(written.faults)
+    documents = len(written.documents) + len({fault.path for fault in faults})
+    examined = [_examined(item, home, settings, found=found) for item in written.documents]
     for item in examined:
         faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
     faults += _twins(examined)
@@ -142,7 +150,9 @@ def _examined(
         return _Examined(written, {}, faults=(Fault("", "a document is a mapping of keys to values"),))
     notices: list[str] = []
     faults: list[Fault] = []
+    given: Json | None = None
     if flat.is_flat(written.data):
+        given = masked(written.data)
         translated = flat.translate(written.data, name or flat.name_for(written))
         notices += translated.notices
         if translated.faults:
@@ -171,7 +181,7 @@ def _examined(
     if len(ends) == len(ROLES) and not faults:
         faults += _conflicts(data, ends[0], ends[1], second, written)
     faults += [fault_at(*wrong, written) for wrong in _times_conflicts(data, ends)]
-    return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices), second)
+    return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices), second, given)
 
 
 def _times_conflicts(data: Json, ends: Sequence[End]) -> Iterator[tuple[Place, str]]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -42,9 +42,16 @@ class Written:
         return self.lines.get(place)
 
 
-def read_paths(paths: list[Path]) -> tuple[list[Written], list[Fault]]:
-    """Every document of the files, and of the files in the folders, in the order given, folders sorted by name; and a
-    fault for each file that cannot be read."""
+class WrittenDocuments(NamedTuple):
+    """Documents as they were written, and a fault for each file that cannot be read."""
+
+    documents: Sequence[Written]
+    faults: Sequence[Fault] = ()
+
+
+def read_paths(paths: Sequence[Path]) -> WrittenDocuments:
+    """Of the files, and of the files in the folders, in the order given, folders sorted by name. Raises ConfigError
+    where there is nothing to read."""
     documents: list[Written] = []
     faults: list[Fault] = []
     for path in [file for given in paths for file in _files(given)]:
@@ -52,7 +59,13 @@ def read_paths(paths: list[Path]) -> tuple[list[Written], list[Fault]]:
             documents += read_file(path)
         except ConfigError as error:
             faults += [Fault(error.where, f"{fault}") for fault in error.faults] or [Fault(error.where, error.what)]
-    return documents, faults
+    if not documents and not faults:
+        raise ConfigError(
+            "There is no document",
+            where=", ".join(map(str, paths)),
+            next_step="Name a document, or a folder that holds some",
+        )
+    return WrittenDocuments(documents, faults)
 
 
 def _files(path: Path) -> list[Path]:

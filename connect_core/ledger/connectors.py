@@ -29,7 +29,8 @@ TARGET_STATES = ("running", "paused", "stopped")
 
 @dataclass(frozen=True)
 class Connector:
-    """A connector with the newest revision of its document. `deleted_at` is None as long as it is in use."""
+    """A connector with the newest revision of its document. `deleted_at` is None as long as it is in use. `flat` is
+    what the document was translated from when it was last applied; None where it was written as it is."""
 
     uid: str
     name: str
@@ -38,6 +39,7 @@ class Connector:
     target_state: str
     created_at: datetime
     deleted_at: datetime | None = None
+    flat: Json | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Revision:
     who: str
     why: str
     applied_at: datetime
+    flat: Json | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class ConnectorStanding:
     version: int
 
 
-_CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document).join(
+_CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document, CONNECTOR_REVISIONS.c.flat).join(
     CONNECTOR_REVISIONS,
     (CONNECTOR_REVISIONS.c.uid == CONNECTORS.c.uid) & (CONNECTOR_REVISIONS.c.revision == CONNECTORS.c.revision),
 )
@@ -102,10 +105,17 @@ class Connectors(Transactions):
         return self.apply_all({name: document}, who=who, why=why)[name]
 
     def apply_all(
-        self, documents: Mapping[str, Json], *, who: str, why: str = "", made_from: Mapping[str, int] | None = None
+        self,
+        documents: Mapping[str, Json],
+        *,
+        who: str,
+        why: str = "",
+        made_from: Mapping[str, int] | None = None,
+        flat: Mapping[str, Json] | None = None,
     ) -> dict[str, Applied]:
         """Each document by the name of its connector, in one transaction: all of them or none. `made_from` has the
-        revision for those that were made from what the ledger had, 0 where it had none.
+        revision for those that were made from what the ledger had, 0 where it had none; `flat` what those were
+        translated from that were.
 
         Raises Retriable when another `apply` made one of the names, or such a revision, at the same moment.
         """
@@ -113,17 +123,21 @@ class Connectors(Transactions):
             for name, revision in sorted((made_from or {}).items()):
                 _lock_name(connection, name)
                 _check_revision(_live(connection, name), name, revision)
-            return {name: _apply(connection, name, documents[name], who, why) for name in sorted(documents)}
+            given = flat or {}
+            return {
+                name: _apply(connection, name, documents[name], given.get(name), who, why) for name in sorted(documents)
+            }
 
     def revise(self, old: Connector, document: Json, *, who: str, why: str = "") -> Applied | None:
-        """For a `document` that was made from the one of `old`: None, and nothing is changed, when that is not the
-        newest any more, or its connector was deleted. Then the caller makes it again, from what is there now."""
+        """For a `document` that was made from the one of `old`; what that was translated from stays. None, and nothing
+        is changed, when that is not the newest any more, or its connector was deleted. Then the caller makes it
+        again, from what is there now."""
         with self._write() as connection:
             _lock_name(connection, old.name)
             found = _live(connection, old.name)
             if found is None or (found.uid, found.revision) != (old.uid, old.revision):
                 return None
-            return _revised(connection, found, document, who, why)
+            return _revised(connection, found, document, found.flat, who, why)
 
     def connector(self, name: str) -> Connector:
         """Raises ConfigError, naming the nearest known name, when there is none of this name."""
@@ -167,7 +181,7 @@ class Connectors(Transactions):
         query = sa.select(table).where(table.c.uid == uid).order_by(table.c.revision)
         with self._read() as connection:
             return [
-                Revision(row.revision, row.document, row.difference, row.who, row.why, row.applied_at)
+                Revision(row.revision, row.document, row.difference, row.who, row.why, row.applied_at, row.flat)
                 for row in connection.execute(query)
             ]
 
@@ -195,18 +209,23 @@ def _check_revision(found: Connector | None, name: str, revision: int) -> None:
         raise Retriable(f"Another command changed connector {name!r} at the same moment", next_step="Try again")
 
 
-def _apply(connection: Connection, name: str, document: Json, who: str, why: str) -> Applied:
+def _apply(connection: Connection, name: str, document: Json, flat: Json | None, who: str, why: str) -> Applied:
     _lock_name(connection, name)
     found = _live(connection, name)
     if found is None:
-        return Applied(_create(connection, name, document, who, why), True, [])
-    return _revised(connection, found, document, who, why)
+        return Applied(_create(connection, name, document, flat, who, why), True, [])
+    return _revised(connection, found, document, flat, who, why)
 
 
-def _revised(connection: Connection, found: Connector, document: Json, who: str, why: str) -> Applied:
+def _revised(
+    connection: Connection, found: Connector, document: Json, flat: Json | None, who: str, why: str
+) -> Applied:
     difference = differences(found.document, document)
-    if difference:
-        _revise(connection, found, document, difference, who, why)
+    if difference or flat != found.flat:
+        revision = found.revision + 1
+        _add_revision(connection, found.uid, Revision(revision, document, difference, who, why, now(), flat))
+        connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == found.uid).values(revision=revision))
+        note(connection, found.uid, "apply", who, why, detail={"revision": revision})
         found = _live(connection, found.name) or found
     return Applied(found, False, difference)
 
@@ -223,11 +242,13 @@ def _live(connection: Connection, name: str) -> Connector | None:
 
 
 def _connector_of(row: Any) -> Connector:
-    return Connector(row.uid, row.name, row.revision, row.document, row.target_state, row.created_at, row.deleted_at)
+    return Connector(
+        row.uid, row.name, row.revision, row.document, row.target_state, row.created_at, row.deleted_at, row.flat
+    )
 
 
-def _create(connection: Connection, name: str, document: Json, who: str, why: str) -> Connector:
-    made = Connector(secrets.token_hex(6), name, 1, document, TARGET_STATES[0], now())
+def _create(connection: Connection, name: str, document: Json, flat: Json | None, who: str, why: str) -> Connector:
+    made = Connector(secrets.token_hex(6), name, 1, document, TARGET_STATES[0], now(), flat=flat)
     row = {"uid": made.uid, "name": name, "live_name": name, "revision": 1, "target_state": made.target_state}
     try:
         connection.execute(CONNECTORS.insert().values(**row, created_at=made.created_at))
@@ -235,32 +256,13 @@ def _create(connection: Connection, name: str, document: Json, who: str, why: st
         raise Retriable(
             f"Another command created connector {name!r} at the same moment", next_step="Try again"
         ) from taken
-    _add_revision(connection, made.uid, 1, document, [], who, why)
+    _add_revision(connection, made.uid, Revision(1, document, [], who, why, made.created_at, flat))
     note(connection, made.uid, CREATED, who, why)
     return made
 
 
-def _revise(connection: Connection, old: Connector, document: Json, difference: list[str], who: str, why: str) -> None:
-    revision = old.revision + 1
-    _add_revision(connection, old.uid, revision, document, difference, who, why)
-    connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == old.uid).values(revision=revision))
-    note(connection, old.uid, "apply", who, why, detail={"revision": revision})
-
-
-def _add_revision(
-    connection: Connection, uid: str, revision: int, document: Json, difference: list[str], who: str, why: str
-) -> None:
-    connection.execute(
-        CONNECTOR_REVISIONS.insert().values(
-            uid=uid,
-            revision=revision,
-            document=document,
-            difference=difference,
-            who=who,
-            why=why,
-            applied_at=now(),
-        )
-    )
+def _add_revision(connection: Connection, uid: str, new: Revision) -> None:
+    connection.execute(CONNECTOR_REVISIONS.insert().values(uid=uid, **vars(new)))
 
 
 _LIST_ADVICE = "See `waybill connectors list`"

@@ -89,6 +89,7 @@ CONNECTORS = sa.Table(
     sa.Column("deleted_at", UtcTime),
 )
 
+# `flat` is what the document was translated from, with its secrets masked; NULL where it was written as it is.
 CONNECTOR_REVISIONS = sa.Table(
     "connector_revisions",
     METADATA,
@@ -99,6 +100,7 @@ CONNECTOR_REVISIONS = sa.Table(
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("applied_at", UtcTime, nullable=False),
+    sa.Column("flat", _JSON),
 )
 
 ASSIGNMENTS = sa.Table(

@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect_core.config import Checked, difference
+from connect_core.config import Checked, Written, WrittenDocuments, difference, read_paths
 from connect_core.config.evolved_fields import evolves
 from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
-from connect_core.service.inferred_fields import checked_paths
+from connect_core.service.inferred_fields import checked_together
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
@@ -27,7 +27,7 @@ Show = Callable[[list["Json"]], None]
 def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) -> list[Json]:
     """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
     known, deleted = _known()
-    checked = _numbered(_checked(paths, known, infer_again), register=False)
+    checked = _numbered(_checked(read_paths(paths), known, infer_again), register=False)
     _say_notices(checked, say)
     return _changes(checked, known, deleted)
 
@@ -44,10 +44,28 @@ def apply(
     """Creates or changes connectors, all of them in one transaction, or none; makes a home and its ledger when there is
     none. `show` gets the changes before anything is stored. With `infer_again` fields that were inferred are found
     again; where they are others now, `agree` gets the changes before that, and raises when nobody wants them."""
+    return _applied(read_paths(paths), why, say, show, infer_again, agree)
+
+
+def apply_flat(name: str, flat: Json, *, why: str, say: Say) -> Json:
+    """The same for one flat document that is no file; its name is `name`, whatever it says. Its change."""
+    written = Written({**flat, "name": name}, f"connector {name}")
+    (change,) = _applied(WrittenDocuments([written]), why, say)
+    return change
+
+
+def _applied(
+    written: WrittenDocuments,
+    why: str,
+    say: Say,
+    show: Show = lambda _: None,
+    infer_again: bool = False,
+    agree: Show = lambda _: None,
+) -> list[Json]:
     from connect_core.orchestration import control
 
     known, deleted = _known()
-    checked = _checked(paths, known, infer_again)
+    checked = _checked(written, known, infer_again)
     changes = _changes(checked, known, deleted)
     if changed := [one for one in changes if _finds_others(one["name"], checked, known)]:
         agree(changed)
@@ -62,7 +80,8 @@ def apply(
             for name, data in documents.items()
             if stored_fields(data) is not None or evolves(data)
         }
-        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why, made_from=made_from)
+        flat = {item.document.name: item.flat for item in checked if item.flat is not None}
+        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat)
         for change in changes:
             connector = applied[change["name"]].connector
             change |= {"uid": connector.uid, "revision": connector.revision}
@@ -76,7 +95,7 @@ def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]
     from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
-    checked = checked_paths(paths, home, settings, documents_known(say), looks=probe)
+    checked = checked_together(read_paths(paths), home, settings, documents_known(say), looks=probe)
     return [
         {
             "name": item.document.name,
@@ -111,10 +130,10 @@ def options(system: str, key: str = "") -> list[Json]:
     return [fields_of(option) for option in found]
 
 
-def _checked(paths: Sequence[Path], known: _ByName, infer_again: bool) -> list[Checked]:
+def _checked(written: WrittenDocuments, known: _ByName, infer_again: bool) -> list[Checked]:
     home, settings = surroundings()
     standing = {name: one.document for name, one in known.items()}
-    return checked_paths(paths, home, settings, standing, again=infer_again)
+    return checked_together(written, home, settings, standing, again=infer_again)
 
 
 def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:

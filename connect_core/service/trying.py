@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, load_document, resolve_source, with_keys
+from connect_core.config import ConnectorDocument, load_document, read_paths, resolve_source, with_keys
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.dry_run import outputs_of, step_by_step
@@ -21,7 +21,7 @@ from connect_core.sdk.batches import typed_batch
 from connect_core.sdk.plugin import TypedRecord
 from connect_core.sdk.values import Json
 from connect_core.service.documents import documents_known
-from connect_core.service.inferred_fields import checked_paths
+from connect_core.service.inferred_fields import checked_together
 from connect_core.service.newest_records import newest as records_of
 from connect_core.service.opened import Opened, surroundings
 from connect_core.systems import SYSTEMS
@@ -57,7 +57,7 @@ def written(path: Path) -> Tried:
     """Of a file that holds one document, applied or not; fields that it infers are those that `apply` would store.
     Raises ConfigError with all of its faults."""
     home, settings = surroundings()
-    found = checked_paths([path], home, settings, {}, stored=documents_known(lambda _: None))
+    found = checked_together(read_paths([path]), home, settings, {}, stored=documents_known(lambda _: None))
     if len(found) > 1:
         names = ", ".join(one.document.name for one in found)
         raise ConfigError(f"There are {len(found)} documents: {names}", where=str(path), next_step="Name a file of one")

@@ -69,6 +69,23 @@ def test_what_was_made_from_another_revision_is_not_stored(ledger: Ledger) -> No
     assert [(one.name, one.revision) for one in ledger.connectors()] == [("a", 2), ("b", 1)]
 
 
+def test_what_a_document_was_translated_from_is_kept_until_it_is_applied_as_it_is(ledger: Ledger) -> None:
+    flat = {"connector.class": "Orders", "max.tasks": "2"}
+    first = ledger.apply_all({"orders": {"tasks": 2}}, who="ann", flat={"orders": flat})["orders"].connector
+    assert (first.flat, ledger.connector("orders").flat) == (flat, flat)
+    same = ledger.apply_all({"orders": {"tasks": 2}}, who="ann", flat={"orders": dict(flat)})["orders"].connector
+    assert same.revision == 1
+    revised = ledger.revise(first, {"tasks": 2, "rules": []}, who="bob")
+    assert revised is not None
+    assert revised.connector.flat == flat
+    other = flat | {"note": "with no effect"}
+    third = ledger.apply_all({"orders": {"tasks": 2, "rules": []}}, who="ann", flat={"orders": other})["orders"]
+    assert (third.connector.revision, third.connector.flat, third.difference) == (3, other, [])
+    native = ledger.apply("orders", {"tasks": 2, "rules": []}, who="ann").connector
+    assert (native.revision, native.flat) == (4, None)
+    assert [one.flat for one in ledger.revisions(first.uid)] == [flat, flat, other, None]
+
+
 def test_a_deleted_name_can_be_used_again_and_its_history_stays(ledger: Ledger) -> None:
     old = ledger.apply("orders", {"a": 1}, who="ann").connector
     ledger.delete(old.uid, who="bob")

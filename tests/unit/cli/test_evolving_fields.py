@@ -91,7 +91,7 @@ def test_another_contract_has_the_fields_of_the_file_and_shows_what_goes(waybill
 def test_a_run_that_evolves_while_the_file_is_applied_is_not_undone(
     waybill: Waybill, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checks = inferred_fields.check_paths
+    checks = inferred_fields.check_together
 
     def slowly(*given: Any, **more: Any) -> Any:
         checked = checks(*given, **more)
@@ -101,7 +101,7 @@ def test_a_run_that_evolves_while_the_file_is_applied_is_not_undone(
             ledger.apply("a", found.document | {"parse": found.document["parse"] | {"fields": fields}}, who="run")
         return checked
 
-    monkeypatch.setattr("connect_core.service.inferred_fields.check_paths", slowly)
+    monkeypatch.setattr("connect_core.service.inferred_fields.check_together", slowly)
     typed = waybill("apply", "a.yaml")
     assert typed.code == 1
     assert "Another command changed connector 'a' at the same moment" in typed.err
