@@ -16,7 +16,7 @@ html_copy_source = html_show_sphinx = html_show_copyright = False
 
 NAVIGATION = {
     "README": {
-        "Begin": ["docs/guide", "docs/install-in-your-airflow"],
+        "Begin": ["docs/guide", "docs/install-in-your-airflow", "docs/coming-from-rocketmq-connect"],
         "Guarantees": ["docs/guarantees", "docs/delivery", "docs/fidelity", "docs/delivery-rules"],
         "Operate": [
             "docs/operate",

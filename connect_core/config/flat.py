@@ -77,6 +77,16 @@ def is_flat(data: Mapping[str, Any]) -> bool:
     return "version" not in data and any(str(key).startswith(("connector.", "connect.")) for key in data)
 
 
+def classes() -> list[FlatClass]:
+    """Of connectors that a flat document may name."""
+    return [one for plugin in option_models.plugins() for one in plugin.flat]
+
+
+def hub() -> str:
+    """The system that is the other end of every class."""
+    return next(plugin.name for plugin in option_models.plugins() if plugin.flat_hub)
+
+
 def name_for(written: Written) -> str:
     """A connector name from the document's file."""
     stem = written.file.stem if written.file else "connector"

@@ -88,11 +88,18 @@ class Groups:
 
     def committed(self, group: str, queue: Queue) -> int | None:
         """The group's next offset to consume; None when nothing is stored."""
-        request = GroupOffsetRequest(group, queue.topic, queue.queue_id)
+        return self._asked(GroupOffsetRequest(group, queue.topic, queue.queue_id), queue)
+
+    def begin_of_new(self, group: str, queue: Queue) -> int | None:
+        """What a broker tells consumers where nothing is stored for their group: 0 while the queue has lost no message
+        and the first ones are in the broker's memory; else None, and a consumer begins at the newest."""
+        return self._asked(GroupOffsetRequest(group, queue.topic, queue.queue_id, zero_if_missing=True), queue)
+
+    def _asked(self, request: GroupOffsetRequest, queue: Queue) -> int | None:
         reply = self._network.ask_broker(queue.broker, command(RequestCode.QUERY_CONSUMER_OFFSET, request))
         if reply.code == ResponseCode.QUERY_NOT_FOUND:
             return None
-        return answered(OffsetResponse, reply, f"{group} on {queue}").offset
+        return answered(OffsetResponse, reply, f"{request.group} on {queue}").offset
 
     def commit(self, group: str, queue: Queue, offset: int) -> bool:
         """Stores the next offset to consume. The group has to exist. Values may go backwards: the caller sees to that.

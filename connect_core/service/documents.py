@@ -49,9 +49,17 @@ def apply(
 
 def apply_flat(name: str, flat: Json, *, why: str, say: Say) -> Json:
     """The same for one flat document that is no file; its name is `name`, whatever it says. Its change."""
-    written = Written({**flat, "name": name}, f"connector {name}")
-    (change,) = _applied(WrittenDocuments([written]), why, say)
+    (change,) = _applied(_flat(name, flat), why, say)
     return change
+
+
+def check_flat(name: str, flat: Json) -> None:
+    """Raises ConfigError with what `apply_flat` would refuse."""
+    _checked(_flat(name, flat), _known()[0], infer_again=False)
+
+
+def _flat(name: str, flat: Json) -> WrittenDocuments:
+    return WrittenDocuments([Written({**flat, "name": name}, f"connector {name}")])
 
 
 def _applied(

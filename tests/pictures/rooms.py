@@ -39,9 +39,10 @@ class Box:
 
 
 BOXES = {
-    "cli": Box(150, 35, "the waybill command", _EDGE),
+    "cli": Box(110, 35, "the waybill command", _EDGE),
     "airflow": Box(330, 35, "DAGs, operators", _EDGE),
     "jobs": Box(510, 35, "what spark-submit runs", _EDGE),
+    "api": Box(110, 130, "waybill serve", _EDGE),
     "service": Box(330, 130, "one function a use case"),
     "orchestration": Box(210, 225, "a client of Airflow"),
     "engine": Box(450, 225, "where lanes run"),

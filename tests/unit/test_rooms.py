@@ -33,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
         *("systems", "config", "ledger", "planning", "replication", "engine", "stack", "orchestration", "registry"),
     },
     "jobs": {"engine", "service"},
-    "cli": {"service"},
+    "api": {"service"},
+    "cli": {"service", "api"},
     "airflow": {"service", "orchestration"},
     "demo": {"rocketmq", "config", "ledger", "stack"},
 }

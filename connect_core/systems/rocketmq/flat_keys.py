@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from connect_core.sdk.flat import FlatEnd, FlatHub, FlatWriter, ignored, option
-from connect_core.systems.rocketmq.options import GROUP, OTHERWISE, check_group
+from connect_core.systems.rocketmq.options import AS_NEW_GROUP, GROUP, OTHERWISE, check_group
 
-_STARTS = {"CONSUME_FROM_LAST_OFFSET": "latest", "CONSUME_FROM_FIRST_OFFSET": "earliest"}
+_STARTS = {"CONSUME_FROM_LAST_OFFSET": AS_NEW_GROUP, "CONSUME_FROM_FIRST_OFFSET": "earliest"}
+_BEGINS = {AS_NEW_GROUP: "where RocketMQ lets a new group begin", "earliest": "at the oldest message"}
 _GROUP_KEY = "task.group.id"
 
 
@@ -52,13 +53,13 @@ def _from_main(into: FlatWriter) -> None:
     except ValueError as error:
         into.refuse(_GROUP_KEY, f"the consumer group {group} {error}; name the one that the connector has there")
         return
-    otherwise = into.options.get("start", "latest")
+    otherwise = into.options.get("start", AS_NEW_GROUP)
     into.put(_GROUP_KEY if given else "name", "start", f"{GROUP}{group}{OTHERWISE}{otherwise}")
     into.notice(
         f"{_GROUP_KEY}: queues that were never read begin at the offset of the consumer group {group}, which RocketMQ "
-        f"Connect keeps for a connector of this name, and at {otherwise} where it has none. Stop the connector there "
-        "before the first plan, lag or run here, which fixes these offsets; if it has another name or group, say so: "
-        f"{_GROUP_KEY}=GROUP"
+        f"Connect keeps for a connector of this name, and where it has none {_BEGINS[otherwise]}. Stop the connector "
+        "there before the first plan, lag or run here, which fixes these offsets; if it has another name or group, say "
+        f"so: {_GROUP_KEY}=GROUP"
     )
 
 

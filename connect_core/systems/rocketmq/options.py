@@ -44,6 +44,8 @@ GROUP = "group:"
 """What stands before the name of a consumer group in `start`."""
 OTHERWISE = " or "
 """What stands behind it, before where queues begin of which the group has no offset."""
+AS_NEW_GROUP = "as-new-group"
+"""Where brokers begin with a group that has no offset."""
 
 
 def _topic(name: str) -> str:
@@ -139,7 +141,8 @@ def _start_of_all(text: str) -> str:
         if not group:
             raise ValueError("names no consumer group")
         check_group(group)
-        _start_of_all(otherwise)
+        if otherwise != AS_NEW_GROUP:
+            _start_of_all(otherwise)
         return text
     try:
         aware = datetime.fromisoformat(text).tzinfo is not None
@@ -176,7 +179,9 @@ class RocketMQSourceOptions(ClusterOptions):
         default="earliest",
         description="Where a queue that was never read begins: `earliest`, its oldest message; `latest`, behind the "
         "newest; a time with its zone, the first message stored since; `group:NAME`, the offset of that consumer group "
-        "(earliest in queues of which it has no offset; `group:NAME or latest`, or a time, says otherwise). What has "
+        "(earliest in queues of which it has no offset; `group:NAME or latest`, or a time, says otherwise; with "
+        "`group:NAME or as-new-group` they begin where RocketMQ lets a new group begin: at the first message of a "
+        "queue that has lost none, as long as that is in its broker's memory, else behind the newest). What has "
         "expired behind that offset is a gap, and so is an offset beyond the queue's end, which is of a former topic: "
         "all that there is is read then. What the first look has seen counts: the ledger keeps it when that is a run, "
         "our own group when it is `plan` or `lag`. With `earliest` it is what is left when the first range is "

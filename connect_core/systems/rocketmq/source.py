@@ -44,7 +44,7 @@ from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
-from connect_core.systems.rocketmq.options import GROUP, SYSTEM, RocketMQSourceOptions, start_of_group
+from connect_core.systems.rocketmq.options import AS_NEW_GROUP, GROUP, SYSTEM, RocketMQSourceOptions, start_of_group
 from connect_core.systems.rocketmq.own_group import OwnGroup
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.reach import Reach
@@ -227,6 +227,9 @@ class RocketMQSource:
             return seen.begin if start == "earliest" else seen.end
         if start.startswith(GROUP):
             group, otherwise = start_of_group(start)
+            if otherwise == AS_NEW_GROUP:
+                told = client.groups.begin_of_new(group, queue)
+                return seen.end if told is None else told
             committed = client.groups.committed(group, queue)
             return self._started_from(client, queue, seen, otherwise) if committed is None else committed
         moment_ms = math.ceil(datetime.fromisoformat(start).timestamp() * 1000)

@@ -47,11 +47,11 @@ def test_a_file_source(read: Read, home: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "start"),
     [
-        ({}, "group:connect-given or latest"),
-        ({"name": "own"}, "group:connect-own or latest"),
-        ({"consume.from.where": "CONSUME_FROM_LAST_OFFSET"}, "group:connect-given or latest"),
+        ({}, "group:connect-given or as-new-group"),
+        ({"name": "own"}, "group:connect-own or as-new-group"),
+        ({"consume.from.where": "CONSUME_FROM_LAST_OFFSET"}, "group:connect-given or as-new-group"),
         ({"consume.from.where": "CONSUME_FROM_FIRST_OFFSET"}, "group:connect-given or earliest"),
-        ({"task.group.id": "g"}, "group:g or latest"),
+        ({"task.group.id": "g"}, "group:g or as-new-group"),
         ({"task.group.id": "g", "consume.from.where": "CONSUME_FROM_FIRST_OFFSET"}, "group:g or earliest"),
         ({"consume.from.where": "CONSUME_FROM_FIRST_OFFSET", "task.group.id": ""}, "group:connect-given or earliest"),
     ],
@@ -65,7 +65,8 @@ def test_a_sink_goes_on_where_rocketmq_connect_would(read: Read, home: Path, giv
     group, otherwise = start.removeprefix("group:").split(" or ")
     (notice,) = checked.notices
     assert f"the offset of the consumer group {group}, " in notice
-    assert f"and at {otherwise} where it has none" in notice
+    words = {"as-new-group": "where RocketMQ lets a new group begin", "earliest": "at the oldest message"}
+    assert f"and where it has none {words[otherwise]}. " in notice
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ MQTT_SOURCE = {
     "connect.topicname": "devices",
     "max.tasks": "1",
 }
-START = "group:connect-given or latest"
+START = "group:connect-given or as-new-group"
 MQTT_SINK = {
     "connector.class": "MqttSinkConnector",
     "mqttBrokerUrl": "ssl://mqtt.internal",

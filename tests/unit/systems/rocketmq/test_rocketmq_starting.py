@@ -21,6 +21,10 @@ class WithGroup(TwoBrokers):
     def committed(self, group: str, queue: Queue) -> int | None:
         return KNOWN.get(queue) if group == "old" else None
 
+    def begin_of_new(self, group: str, queue: Queue) -> int | None:
+        """The first messages of one queue alone are in the memory of its broker."""
+        return self.committed(group, queue) or (0 if queue == AWAY else None)
+
 
 @pytest.mark.parametrize(
     ("start", "begins"),
@@ -30,6 +34,8 @@ class WithGroup(TwoBrokers):
         ("group:old or latest", {HERE: 2, AWAY: 5}),
         ("group:unknown or latest", {HERE: 5, AWAY: 5}),
         ("group:unknown or group:old or latest", {HERE: 2, AWAY: 5}),
+        ("group:unknown or as-new-group", {HERE: 5, AWAY: 0}),
+        ("group:old or as-new-group", {HERE: 2, AWAY: 0}),
     ],
 )
 def test_a_queue_of_which_the_group_has_no_offset_begins_where_the_document_says(

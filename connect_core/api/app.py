@@ -1,0 +1,38 @@
+"""The application that `waybill serve` runs."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from connect_core import __version__
+from connect_core.api import rocketmq_connect
+from connect_core.api.guarding import Guarded
+
+
+def made(*, gets_change: bool = False) -> FastAPI:
+    """`gets_change`: as RocketMQ Connect, which knows no other method."""
+    app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=[Middleware(Guarded)])
+    app.include_router(rocketmq_connect.router(gets_change=gets_change))
+    app.add_exception_handler(404, _not_found)
+    app.add_exception_handler(413, _too_long)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    return app
+
+
+async def _not_found(request: Request, error: Exception) -> PlainTextResponse:
+    """As the server of RocketMQ Connect says it."""
+    return PlainTextResponse("Not found", status_code=404)
+
+
+async def _too_long(request: Request, error: Exception) -> JSONResponse:
+    words = error.detail if isinstance(error, HTTPException) else str(error)
+    return JSONResponse({"errorCode": 413, "message": words}, status_code=413)
+
+
+async def _gone(request: Request, error: Exception) -> PlainTextResponse:
+    """Nobody reads it: the caller has hung up in the middle of a body."""
+    return PlainTextResponse("", status_code=400)

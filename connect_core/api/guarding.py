@@ -1,0 +1,66 @@
+"""What is refused before any route sees it: another name than that of this machine, pages of other sites, large bodies.
+
+There is no login yet, so the server listens on the loopback interface alone. A browser on the same machine reaches it
+all the same, on behalf of any page: such requests say where they come from.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BYTES = 1 << 20
+"""Of a body: a configuration has a few kilobytes."""
+_TOO_LONG = f"A body has at most {MAX_BYTES:,} bytes"
+_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_OWN = ("", "none", "same-origin")
+
+
+class Guarded:
+    """An ASGI application behind these rules."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if why := _refusal(headers):
+            await _refused(403, why)(scope, receive, send)
+        elif (given := headers.get("content-length", "0")).isdecimal() and int(given) > MAX_BYTES:
+            await _refused(413, _TOO_LONG)(scope, receive, send)
+        else:
+            await self._app(scope, _Limited(receive), send)
+
+
+class _Limited:
+    """What is received, up to the limit: a body may be longer than it was said to be, or not say how long it is."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._left = receive, MAX_BYTES
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise HTTPException(413, _TOO_LONG)
+        return message
+
+
+def _refusal(headers: Headers) -> str:
+    """Why nobody answers; empty where nothing is wrong."""
+    host = headers.get("host", "")
+    if host.removesuffix(f":{host.rpartition(':')[2]}").lower() not in _NAMES and host.lower() not in _NAMES:
+        return "This server answers on the loopback interface alone: call it localhost or 127.0.0.1"
+    origin = headers.get("origin", "")
+    if headers.get("sec-fetch-site", "") not in _OWN or (origin and origin.partition("://")[2] != host):
+        return "Pages of other sites are not answered"
+    return ""
+
+
+def _refused(code: int, why: str) -> JSONResponse:
+    return JSONResponse({"errorCode": code, "message": why}, status_code=code)

@@ -1,0 +1,196 @@
+"""Connectors as RocketMQ Connect shows them: by the flat configuration that they were given, a text for each key.
+
+A connector that is stopped is not shown, as it would be gone there. It keeps its document and its offsets, and goes on
+from these when it is created again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from connect_core.config import masked
+from connect_core.config.flat import CLASS, classes, hub, is_flat
+from connect_core.errors import ConfigError, Fault
+from connect_core.ledger import Connector, Run
+from connect_core.replication.driver.status import State, Status
+from connect_core.sdk.plugin import Role
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service import connectors, documents
+from connect_core.service.opened import Opened, Say, ledger_exists, reading
+
+_WHY = "by the routes of RocketMQ Connect"
+
+
+@dataclass(frozen=True)
+class FlatTask:
+    """`failure` is why its last run failed; empty where that went well, or nothing ran yet."""
+
+    number: int
+    failure: str
+
+
+@dataclass(frozen=True)
+class FlatConnector:
+    """`role` is which end the system of its class is. `engine` is where its newest run was at work; empty where there
+    was none."""
+
+    name: str
+    role: Role
+    config: Mapping[str, str]
+    state: State
+    tasks: tuple[FlatTask, ...]
+    engine: str
+    applied_at: datetime
+
+
+def listed(opened: Opened, say: Say) -> list[FlatConnector]:
+    """All that are shown, by name."""
+    now = connectors.states(opened, say)
+    return [_flat(opened, one, now[one.name]) for one in _shown(opened)]
+
+
+def shown(opened: Opened, name: str, say: Say) -> FlatConnector:
+    """Raises ConfigError for one that is not there, or stopped."""
+    connector = _named(opened, name)
+    return _flat(opened, connector, connectors.states(opened, say)[name])
+
+
+def create(name: str, given: Json, say: Say) -> None:
+    """Creates the connector or changes it; one that was stopped goes on. Raises ConfigError with every fault, and for
+    what the connector is already."""
+    flat = texts(given)
+    if not flat.get(CLASS) or not is_flat(flat):
+        raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
+    before = _before(name)
+    with _in_its_own_words(name):
+        change = documents.apply_flat(name, flat, why=_WHY, say=say)
+    if before is not None and before.target_state == "stopped":
+        with reading() as opened:
+            connectors.set_state(opened, name, "running")
+    elif before is not None and change["change"] == "unchanged" and _without_name(before.flat) == masked(flat):
+        raise ConfigError("Connector with same config already exist.")
+
+
+def set_state(name: str, state: Literal["running", "paused", "stopped"]) -> None:
+    """Raises ConfigError for one that is not there, or stopped."""
+    with reading() as opened:
+        _named(opened, name)
+        connectors.set_state(opened, name, state)
+
+
+def names() -> list[str]:
+    """Of all that are shown."""
+    if not ledger_exists():
+        return []
+    with reading() as opened:
+        return [one.name for one in _shown(opened)]
+
+
+def faults_of(name: str, given: Json) -> Sequence[Fault]:
+    """What `create` would refuse. Changes nothing."""
+    try:
+        with _in_its_own_words(name):
+            documents.check_flat(name, texts(given))
+    except ConfigError as error:
+        return error.faults or (Fault("", str(error)),)
+    return ()
+
+
+@contextmanager
+def _in_its_own_words(name: str) -> Iterator[None]:
+    """Faults are at a key of the configuration: there is no file whose name has to be said."""
+    try:
+        yield
+    except ConfigError as error:
+        own = tuple(Fault(one.path.removeprefix(f"connector {name}: "), one.message) for one in error.faults)
+        raise ConfigError(error.what, where=error.where, faults=own, next_step=error.next_step) from None
+
+
+def hidden(given: Json) -> Json:
+    """The same, without its secrets."""
+    shown: Json = masked(given)
+    return shown
+
+
+def texts(given: Json) -> dict[str, str]:
+    """Every value as a text, as RocketMQ Connect keeps them: an object by its JSON. Raises ConfigError for a null."""
+    if missing := [key for key, value in given.items() if value is None]:
+        raise ConfigError(f"The value of {missing[0]} is null", next_step="Leave the key out")
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+
+
+@dataclass(frozen=True)
+class FlatPlugin:
+    """A class of connectors that configurations may name. `keys` are its own, and whether each has to be there."""
+
+    name: str
+    role: Role
+    keys: Mapping[str, bool]
+
+
+def plugins() -> Iterator[FlatPlugin]:
+    for one in classes():
+        must = {key for names in one.end.must for key in names.split("|")[:1]}
+        yield FlatPlugin(f"{one.package}{one.name}", one.role, {key: key in must for key in one.end.keys})
+
+
+def _before(name: str) -> Connector | None:
+    if not ledger_exists():
+        return None
+    with reading() as opened:
+        return next((one for one in opened.ledger.connectors() if one.name == name), None)
+
+
+def _without_name(flat: Json | None) -> Json | None:
+    return None if flat is None else {key: value for key, value in flat.items() if key != "name"}
+
+
+def _shown(opened: Opened) -> list[Connector]:
+    return [one for one in opened.ledger.connectors() if one.target_state != "stopped"]
+
+
+def _named(opened: Opened, name: str) -> Connector:
+    found = next((one for one in _shown(opened) if one.name == name), None)
+    if found is None:
+        raise ConfigError(f"Connector [{name}] does not exist")
+    return found
+
+
+def _flat(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
+    count = int(connector.document.get("tasks", 1))
+    runs = opened.ledger.runs(connector.uid, limit=20 * count, stream=LIVE)
+    newest = opened.ledger.revisions(connector.uid)[-1]
+    return FlatConnector(
+        name=connector.name,
+        role=_role(connector),
+        config=_config(connector),
+        state=now.state,
+        tasks=tuple(FlatTask(number, _failure(number, runs)) for number in range(count)),
+        engine=runs[0].engine.partition(",")[0] if runs else "",
+        applied_at=newest.applied_at,
+    )
+
+
+def _config(connector: Connector) -> dict[str, str]:
+    """Of one that was written as a native document: what it says, under a key of ours."""
+    if (flat := _without_name(connector.flat)) is not None:
+        return {key: str(value) for key, value in flat.items()}
+    return {"waybill.document": json.dumps(masked(connector.document), ensure_ascii=False)}
+
+
+def _role(connector: Connector) -> Role:
+    """The hub is the other end of every class."""
+    (source,), (sink,) = connector.document["source"], connector.document["sink"]
+    return "sink" if source == hub() != sink else "source"
+
+
+def _failure(number: int, runs: Sequence[Run]) -> str:
+    last: Run | None = next((run for run in runs if run.task == number and run.state != "running"), None)
+    if last is None or last.failure is None:
+        return ""
+    return str(last.failure.as_error())

@@ -1,0 +1,5 @@
+"""The folder and the document that tests of commands have."""
+
+from tests.unit.cli.conftest import applied, folder, waybill
+
+__all__ = ["applied", "folder", "waybill"]
