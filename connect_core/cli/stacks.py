@@ -11,7 +11,9 @@ from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable
 
-app = typer.Typer(no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL, engine, Airflow, MQTT broker.")
+app = typer.Typer(
+    no_args_is_help=True, help="The local stack: RocketMQ, PostgreSQL, engine, Airflow, REST calls, MQTT broker."
+)
 
 Parts = Annotated[list[str], typer.Option("--only", help="Only this part; may be given several times.", metavar="PART")]
 

@@ -104,6 +104,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         return into
     system, kind = found
     into.system, into.role = system, kind.role
+    into.put(CLASS, ("schedule",), _always(system if kind.role == "source" else hub()))
     ends = _ends(system, kind, into)
     keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
     for key, value in flat.items():
@@ -124,6 +125,14 @@ def with_lines(translated: TranslatedDocument, written: Written) -> Written:
     """The native data, with the lines of the flat keys it came from."""
     lines = {place: line for place, key in translated.origins.items() if (line := written.lines.get((key,)))}
     return Written(translated.data, written.where, lines, written.file)
+
+
+def _always(source: str) -> dict[str, Any]:
+    """A connector of RocketMQ Connect is always at work. Here a run begins when the source has something, and follows
+    it; where nobody can look, one begins when another one ends."""
+    plugin = option_models.plugin(source)
+    way = "continuous" if plugin is None or plugin.unwatchable else "on_change"
+    return {way: True, "window": "60s"}
 
 
 # ---------------------------------------------------------------------------------------------------------- the class

@@ -223,6 +223,10 @@ class _Story:
                 f"Airflow's page: {running.airflow_url}, log in as {running.airflow_user}; the password is in"
                 f" {running.airflow_password_file}"
             )
+            self.screen.say(
+                f"RocketMQ Connect's REST calls are answered at http://127.0.0.1:{running.part(stack.REST).ports['http']}"
+                " (docs/coming-from-rocketmq-connect.md)"
+            )
         self.screen.paste(
             "Five commands to paste; the stack stays up until `make stop`, the connectors are paused:",
             [

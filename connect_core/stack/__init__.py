@@ -1,4 +1,5 @@
-"""The local stack of one home: RocketMQ, PostgreSQL, the resident engine and Airflow, started by `waybill dev up`.
+"""The local stack of one home: RocketMQ, PostgreSQL, the resident engine, Airflow and the server of REST calls, started
+by `waybill dev up`.
 
 This is all that other rooms call; importing it needs the standard library only.
 """
@@ -13,6 +14,7 @@ from connect_core.stack.parts import (
     MQTT_BROKER,
     NAME_SERVER,
     POSTGRESQL,
+    REST,
     SCHEDULER,
     TRIGGERER,
     Options,
@@ -30,6 +32,7 @@ __all__ = [
     "MQTT_BROKER",
     "NAME_SERVER",
     "POSTGRESQL",
+    "REST",
     "SCHEDULER",
     "TRIGGERER",
     "Options",

@@ -1,9 +1,9 @@
 """`python -m connect_core.stack stop|clean|PART HOME`, for make and for containers.
 
 `stop` ends the stack of HOME; `clean` also removes what its PostgreSQL keeps outside of HOME. Neither minds a HOME
-that is not there, and both work without the installed packages. A PART (`engine`, or one of Airflow's) becomes that
-server, in the foreground, on its well-known port: what a container runs. There `AIRFLOW__…` variables are obeyed, and
-the engine has one address for good: no record of a stack says where it is.
+that is not there, and both work without the installed packages. A PART (`engine`, `rest`, or one of Airflow's) becomes
+that server, in the foreground, on its well-known port: what a container runs. There `AIRFLOW__…` variables are obeyed,
+and the engine has one address for good: no record of a stack says where it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from connect_core.errors import WaybillError
-from connect_core.stack import AIRFLOW_PARTS, ENGINE, Options, airflow_settings, down, postgresql
+from connect_core.stack import AIRFLOW_PARTS, ENGINE, REST, Options, airflow_settings, down, postgresql
 from connect_core.stack.lifecycle import KINDS
 from connect_core.stack.parts import Site
 
@@ -55,7 +55,7 @@ def _become(name: str, home: Path) -> None:
     os.execve(launch.command[0], launch.command, dict(launch.environment))
 
 
-_SERVERS = {name: partial(_become, name) for name in (ENGINE, *AIRFLOW_PARTS)}
+_SERVERS = {name: partial(_become, name) for name in (ENGINE, *AIRFLOW_PARTS, REST)}
 _VERBS: dict[str, Callable[[Path], None]] = {"stop": _stop, "clean": _clean, **_SERVERS}
 
 

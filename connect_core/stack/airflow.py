@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from connect_core.errors import Unreachable
 from connect_core.stack import airflow_database, airflow_settings, jars, ports, postgresql, record, starting
+from connect_core.stack.http_answers import answers
 from connect_core.stack.parts import (
     API_SERVER,
     DAG_PROCESSOR,
@@ -35,7 +36,6 @@ from connect_core.stack.parts import (
 from connect_core.stack.processes import Launch
 
 _PACKAGE = "apache-airflow-core"
-_HEALTH_TIMEOUT_S = 3.0
 _SILENT_S = 30.0
 """Airflow's parts send a heartbeat every five seconds; on a crowded machine a few are late."""
 
@@ -120,15 +120,7 @@ class ApiServer:
 
     def condition(self, site: Site) -> str:
         """Health needs the database, the version does not; neither needs a login."""
-        from urllib.request import ProxyHandler, build_opener  # most commands do without
-
-        address = f"http://127.0.0.1:{site.ports['http']}/api/v2/monitor/health"
-        direct = build_opener(ProxyHandler({}))  # a proxy of the user's knows nothing of this loopback
-        try:
-            with direct.open(address, timeout=_HEALTH_TIMEOUT_S) as answer:
-                return running_if(answer.status == 200)
-        except OSError:
-            return NOT_ANSWERING
+        return running_if(answers(site.ports["http"], "/api/v2/monitor/health"))
 
     def welcome(self, site: Site) -> None:
         """Nothing to do."""

@@ -22,15 +22,16 @@ from connect_core.stack import airflow, processes, supervision
 from connect_core.stack.jars import Report
 from connect_core.stack.locking import locked
 from connect_core.stack.mqtt_broker import MqttBroker
-from connect_core.stack.parts import RUNNING, Kind, Options, Site
+from connect_core.stack.parts import REST, RUNNING, Kind, Options, Site
 from connect_core.stack.ports import is_free
 from connect_core.stack.postgresql import PostgreSQL
 from connect_core.stack.record import Stack, StackPart, load, save, want, wanted
+from connect_core.stack.rest import Rest
 from connect_core.stack.rocketmq import Broker, NameServer
 from connect_core.stack.spark_connect import SparkConnect
 
 _DATA: tuple[Kind, ...] = (NameServer(), Broker(), PostgreSQL(), SparkConnect())
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_DATA, *airflow.KINDS, MqttBroker())}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_DATA, *airflow.KINDS, Rest(), MqttBroker())}
 """Each behind those it comes after."""
 ALL = tuple(KINDS)
 DATA_PARTS = tuple(kind.name for kind in _DATA)
@@ -61,9 +62,10 @@ class PartStatus:
 
 
 def startable(home: Path | None = None) -> tuple[str, ...]:
-    """What is started unless parts are named: those whose programs are installed (Airflow is an extra of this package),
-    and those of `home` that ran when it was stopped. The MQTT broker, which few need, is started by name first."""
-    usual = (*DATA_PARTS, *AIRFLOW_PARTS) if airflow.is_installed() else DATA_PARTS
+    """What is started unless parts are named: those whose programs are installed (Airflow is an extra of this package,
+    and brings what the server of REST calls needs), and those of `home` that ran when it was stopped. The MQTT broker,
+    which few need, is started by name first."""
+    usual = (*DATA_PARTS, *AIRFLOW_PARTS, REST) if airflow.is_installed() else DATA_PARTS
     before = wanted(home) if home else ()
     return tuple(name for name in ALL if name in usual or name in before)
 

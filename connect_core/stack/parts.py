@@ -1,6 +1,7 @@
 """What a part of the local stack is: one server process with its ports, its settings and its proof of being ready.
 
-The kinds are in `rocketmq.py`, `postgresql.py`, `spark_connect.py`, `airflow.py` and `mqtt_broker.py`; `lifecycle.py`
+The kinds are in `rocketmq.py`, `postgresql.py`, `spark_connect.py`, `airflow.py`,
+`rest.py` and `mqtt_broker.py`; `lifecycle.py`
 starts and stops them and knows nothing of what they are. A kind keeps no state: all of it is in the `Site` it is given
 and in the files of the home.
 """
@@ -17,7 +18,7 @@ from connect_core.stack import jars
 from connect_core.stack.processes import Launch
 
 NAME_SERVER, BROKER, POSTGRESQL, ENGINE = "name-server", "broker", "postgresql", "engine"
-MQTT_BROKER = "mqtt-broker"
+MQTT_BROKER, REST = "mqtt-broker", "rest"
 RUNNING, NOT_ANSWERING, STARTS_NO_TASKS = "running", "not answering", "starting no tasks"
 """What a part whose process lives may be found to be."""
 API_SERVER, SCHEDULER, DAG_PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"

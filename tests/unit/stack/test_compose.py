@@ -95,6 +95,11 @@ def test_airflow_is_started_by_the_same_code_on_the_same_server(compose: dict[st
     assert make_url(given).set(database="waybill") == make_url(service["environment"]["WAYBILL_DATABASE_URL"])
 
 
+def test_rest_calls_are_answered_by_the_same_code(compose: dict[str, Any]) -> None:
+    assert compose["services"]["rest"]["command"][1:] == ["-m", "connect_core.stack", "rest", ".waybill"]
+    assert set(compose["services"]["rest"]["depends_on"]) == set(KINDS["rest"].after)
+
+
 @pytest.mark.parametrize("part", list(KINDS))
 def test_stopping_is_given_the_same_time(compose: dict[str, Any], part: str) -> None:
     grace = compose["services"][part].get("stop_grace_period", "10s")  # 10 s is the default of compose
