@@ -20,6 +20,7 @@ from connect_core.cli import (
     history,
     offsets,
     peeking,
+    rmqconnect,
     rules,
     runs,
     serving,
@@ -79,3 +80,4 @@ app.add_typer(engines.app, name="engine")
 app.add_typer(databases.app, name="db")
 app.add_typer(groups.app, name="groups")
 app.add_typer(rules.app, name="rules")
+app.add_typer(rmqconnect.app, name="rmqconnect")

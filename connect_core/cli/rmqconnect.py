@@ -1,0 +1,173 @@
+"""rmqconnect: the commands of RocketMQ Connect's `connectAdmin`, with its names, options and output, for scripts.
+
+They call a server over HTTP, as there: `waybill serve`, or the `rest` part of the stack. The names and what is printed
+are those of `rocketmq-connect-cli` of apache/rocketmq-connect, commit 85da68c.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from connect_core.errors import ConfigError, Unreachable
+
+_ANSWER_LIMIT_S = 30.0
+_CONNECTORS = ("%-25s", "%-15s", "%-17s", "%-25s")
+_TASKS = ("%-22s", "%-22s", "%-12s", "%-15s", "%-20s", "%-30s")
+
+
+class _AnyCase(TyperGroup):
+    """There the names of commands are matched whatever their case."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        known = {name.lower(): name for name in self.list_commands(ctx)}
+        return super().get_command(ctx, known.get(cmd_name.lower(), cmd_name))
+
+
+app = typer.Typer(no_args_is_help=True, cls=_AnyCase, help="The commands of RocketMQ Connect's connectAdmin.")
+
+ConnectorName = Annotated[str, typer.Option("--connectorName", "-c", help="Name of the connector.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--configFile", "-s", help="Properties with httpAddr and httpPort of the server.")
+]
+
+
+class _Server(NamedTuple):
+    address: str
+    port: int
+
+
+@app.callback()
+def server(ctx: typer.Context, config_file: ConfigFile = None) -> None:
+    """The commands of RocketMQ Connect's connectAdmin. They call a server: `waybill serve`."""
+    given = _properties(config_file) if config_file else {}
+    port = given.get("httpPort", "8082")
+    if not port.isdecimal():
+        raise ConfigError(f"The httpPort {port!r} is no number", where=str(config_file))
+    ctx.obj = _Server(given.get("httpAddr", "127.0.0.1"), int(port))
+
+
+@app.command("createConnector")
+def create_connector(
+    ctx: typer.Context,
+    name: ConnectorName,
+    path: Annotated[Path, typer.Option("--path", "-p", help="File with the configuration, JSON.")],
+) -> None:
+    """Create and start a connector by its configuration."""
+    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}?config={_quoted(_text(path))}"))
+
+
+@app.command("stopConnector")
+def stop_connector(ctx: typer.Context, name: ConnectorName) -> None:
+    """Stop a connector. Its document and its offsets stay."""
+    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/stop"))
+
+
+@app.command("queryConnectorConfig")
+def query_connector_config(ctx: typer.Context, name: ConnectorName) -> None:
+    """Show the configuration of a connector."""
+    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/config"))
+
+
+@app.command("queryConnectorStatus")
+def query_connector_status(ctx: typer.Context, name: ConnectorName) -> None:
+    """Show what a connector and its tasks do. (There this shows the configuration.)"""
+    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/status"))
+
+
+@app.command("stopAll")
+def stop_all(ctx: typer.Context) -> None:
+    """Stop all connectors."""
+    typer.echo(_answer(ctx, "/connectors/stop/all"))
+
+
+@app.command("reloadPlugins")
+def reload_plugins(ctx: typer.Context) -> None:
+    """Read the plug-ins again. Here each run does."""
+    typer.echo(_answer(ctx, "/plugin/reload"))
+
+
+@app.command("getConfigInfo")
+def get_config_info(ctx: typer.Context) -> None:
+    """Show the configurations of all connectors and tasks."""
+    typer.echo(_answer(ctx, "/getConfigInfo"))
+
+
+@app.command("getClusterInfo")
+def get_cluster_info(ctx: typer.Context) -> None:
+    """Show the workers."""
+    typer.echo(_answer(ctx, "/getClusterInfo"))
+
+
+@app.command("getAllocatedInfo")
+def get_allocated_info(ctx: typer.Context) -> None:
+    """Show the workers, connectors and tasks."""
+    typer.echo(_answer(ctx, "/getAllocatedInfo"))
+
+
+@app.command("getAllocatedConnectors")
+def get_allocated_connectors(ctx: typer.Context) -> None:
+    """List the connectors."""
+    _row(_CONNECTORS, "connectorName", "status", "topic", "update-timestamp")
+    for name, one in json.loads(_answer(ctx, "/getAllocatedConnectors")).items():
+        told = one["properties"]
+        _row(_CONNECTORS, name, "RUNNING", told["topic"], told["update-timestamp"])
+
+
+@app.command("getAllocatedTasks")
+def get_allocated_tasks(ctx: typer.Context) -> None:
+    """List the tasks."""
+    _row(_TASKS, "taskName", "connectorName", "status", "topic", "update-timestamp", "taskId")
+    for tasks in json.loads(_answer(ctx, "/getAllocatedTasks")).values():
+        for task in tasks:
+            told = task["configs"]["properties"]
+            kind = told["task-class"].rpartition(".")[2]
+            columns = (told["topic"], told["update-timestamp"], told["task-id"])
+            _row(_TASKS, kind, task["connectorName"], task["state"], *columns)
+
+
+def _row(widths: tuple[str, ...], *columns: str) -> None:
+    typer.echo(" ".join(width % column for width, column in zip(widths, columns, strict=True)))
+
+
+def _answer(ctx: typer.Context, path: str) -> str:
+    """What the server says, whatever it says, as there; only no answer is a failure."""
+    from urllib.error import HTTPError
+    from urllib.request import ProxyHandler, build_opener
+
+    known: _Server = ctx.obj
+    url = f"http://{known.address}:{known.port}{path}"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=_ANSWER_LIMIT_S) as answer:
+            return str(answer.read().decode())
+    except HTTPError as refused:
+        return refused.read().decode()
+    except OSError as error:
+        raise Unreachable(
+            f"The server does not answer: {getattr(error, 'reason', error)}",
+            where=f"{known.address}:{known.port}",
+            next_step="Start it with `waybill serve --gets-change`, or name another one with -s FILE",
+        ) from None
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def _properties(path: Path) -> dict[str, str]:
+    pairs = (line.partition("=") for line in _text(path).splitlines() if not line.lstrip().startswith("#"))
+    return {key.strip(): value.strip() for key, sign, value in pairs if sign}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"The file cannot be read: {words}", where=str(path)) from None
