@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
 from connect_core.api import rocketmq_connect
@@ -15,12 +16,26 @@ from connect_core.api.guarding import Guarded
 
 def made(*, gets_change: bool = False) -> FastAPI:
     """`gets_change`: as RocketMQ Connect, which knows no other method."""
-    app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=[Middleware(Guarded)])
+    middleware = [Middleware(Guarded), Middleware(WithoutTrailingSlash)]
+    app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware)
+    app.router.redirect_slashes = False
     app.include_router(rocketmq_connect.router(gets_change=gets_change))
     app.add_exception_handler(404, _not_found)
     app.add_exception_handler(413, _too_long)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
+
+
+class WithoutTrailingSlash:
+    """`/connectors/list/` is `/connectors/list`, as on the server of RocketMQ Connect."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        await self._app(scope, receive, send)
 
 
 async def _not_found(request: Request, error: Exception) -> PlainTextResponse:

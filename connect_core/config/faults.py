@@ -32,7 +32,7 @@ def model_faults(
             continue
         if under and is_reference(detail["input"]) and detail["type"] != "extra_forbidden":
             continue
-        place = tuple(part for part in detail["loc"] if not _is_branch(part))
+        place = _place(detail)
         message = _message(detail, model, place)
         yield fault_at((*under, *place), message, written)
 
@@ -66,6 +66,15 @@ def model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
 def field_names(model: type[BaseModel]) -> list[str]:
     """The keys that a document writes for `model`: aliases where fields have them."""
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _place(detail: Any) -> Place:
+    """An unknown key may be called as a branch is."""
+    *outer, last = detail["loc"] or (None,)
+    kept = [part for part in outer if not _is_branch(part)]
+    if detail["type"] == "extra_forbidden" or not (last is None or _is_branch(last)):
+        kept.append(last)
+    return tuple(kept)
 
 
 def _message(detail: Any, model: type[BaseModel], place: Place) -> str:

@@ -270,3 +270,7 @@ def test_a_body_that_is_too_long_is_refused_whatever_it_says_of_itself(client: h
 def test_a_route_that_is_not_there_is_said_as_they_say_it(client: httpx.Client) -> None:
     told = client.get("/connectors/in/delete")
     assert (told.status_code, told.text) == (404, "Not found")
+
+
+def test_a_slash_at_the_end_is_none(client: httpx.Client) -> None:
+    assert got(client, "/connectors/list/") == {"status": 200, "body": {}}

@@ -128,6 +128,8 @@ def test_what_may_be_left_out(faults: Faults) -> None:
         (_with("schedule: {every: 30s, manual: true}"), "every and manual are given"),
         (_with("schedule: {every: 30x}"), "schedule.every: line 11: '30x' is not a duration"),
         (_with("schedule: {every: 500ms}"), "schedule.every: line 11: input should be greater than or equal to 1"),
+        (_with("str: 1"), 'str: line 12: unknown key "str"'),
+        (_with("source: {file: {path: a, '[': b}}"), 'source.file.[: line 11: unknown key "["'),
         (_with("schedule: {evry: 30s}"), 'schedule.evry: line 11: unknown key "evry"; did you mean every?'),
         (_with("schedule: {manual: false}"), "schedule.manual: line 11: input should be True, found False"),
         (_with("schedule: {every: 30s, window: 30s}"), "window (30s) must be shorter than every (30s)"),
