@@ -18,6 +18,7 @@ from connect_core.cli import (
     groups,
     health,
     history,
+    importing,
     offsets,
     peeking,
     rmqconnect,
@@ -81,3 +82,4 @@ app.add_typer(databases.app, name="db")
 app.add_typer(groups.app, name="groups")
 app.add_typer(rules.app, name="rules")
 app.add_typer(rmqconnect.app, name="rmqconnect")
+app.add_typer(importing.app, name="import")

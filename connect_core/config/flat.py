@@ -82,6 +82,12 @@ def classes() -> list[FlatClass]:
     return [one for plugin in option_models.plugins() for one in plugin.flat]
 
 
+def class_named(given: str) -> FlatClass | None:
+    """By its name, which may lack the package, or `Connector` at its end."""
+    found = _named(given)
+    return found[1] if found else None
+
+
 def hub() -> str:
     """The system that is the other end of every class."""
     return next(plugin.name for plugin in option_models.plugins() if plugin.flat_hub)
@@ -143,20 +149,23 @@ def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatC
     if CLASS not in flat:
         into.refuse(CLASS, "is missing: the class says what is read and written")
         return None
-    known = {one.name: (plugin.name, one) for plugin in option_models.plugins() for one in plugin.flat}
     given = str(flat[CLASS]).strip()
-    kind = given
-    for package in dict.fromkeys(one.package for _, one in known.values()):
-        kind = kind.removeprefix(package)
-    kind = kind if kind.endswith("Connector") else f"{kind}Connector"
-    if kind in known:
-        return known[kind]
+    if found := _named(given):
+        return found
     into.refuse(
         CLASS,
-        f"there is no {given!r} here; there are {' and '.join(sorted(known))} "
+        f"there is no {given!r} here; there are {' and '.join(sorted(one.name for one in classes()))} "
         "(and any two systems in a native document: waybill init SOURCE SINK)",
     )
     return None
+
+
+def _named(given: str) -> tuple[str, FlatClass] | None:
+    known = {one.name: (plugin.name, one) for plugin in option_models.plugins() for one in plugin.flat}
+    kind = given
+    for package in dict.fromkeys(one.package for _, one in known.values()):
+        kind = kind.removeprefix(package)
+    return known.get(kind if kind.endswith("Connector") else f"{kind}Connector")
 
 
 def _ends(system: str, kind: FlatClass, into: TranslatedDocument) -> list[_End]:

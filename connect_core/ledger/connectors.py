@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -112,10 +112,11 @@ class Connectors(Transactions):
         why: str = "",
         made_from: Mapping[str, int] | None = None,
         flat: Mapping[str, Json] | None = None,
+        begins: str = TARGET_STATES[0],
     ) -> dict[str, Applied]:
         """Each document by the name of its connector, in one transaction: all of them or none. `made_from` has the
         revision for those that were made from what the ledger had, 0 where it had none; `flat` what those were
-        translated from that were.
+        translated from that were. `begins` is the target state of those that are new.
 
         Raises Retriable when another `apply` made one of the names, or such a revision, at the same moment.
         """
@@ -125,7 +126,8 @@ class Connectors(Transactions):
                 _check_revision(_live(connection, name), name, revision)
             given = flat or {}
             return {
-                name: _apply(connection, name, documents[name], given.get(name), who, why) for name in sorted(documents)
+                name: _apply(connection, _New(name, documents[name], given.get(name), begins), who, why)
+                for name in sorted(documents)
             }
 
     def revise(self, old: Connector, document: Json, *, who: str, why: str = "") -> Applied | None:
@@ -209,12 +211,21 @@ def _check_revision(found: Connector | None, name: str, revision: int) -> None:
         raise Retriable(f"Another command changed connector {name!r} at the same moment", next_step="Try again")
 
 
-def _apply(connection: Connection, name: str, document: Json, flat: Json | None, who: str, why: str) -> Applied:
-    _lock_name(connection, name)
-    found = _live(connection, name)
+class _New(NamedTuple):
+    """A document on its way in."""
+
+    name: str
+    document: Json
+    flat: Json | None
+    begins: str
+
+
+def _apply(connection: Connection, new: _New, who: str, why: str) -> Applied:
+    _lock_name(connection, new.name)
+    found = _live(connection, new.name)
     if found is None:
-        return Applied(_create(connection, name, document, flat, who, why), True, [])
-    return _revised(connection, found, document, flat, who, why)
+        return Applied(_create(connection, new, who, why), True, [])
+    return _revised(connection, found, new.document, new.flat, who, why)
 
 
 def _revised(
@@ -247,8 +258,9 @@ def _connector_of(row: Any) -> Connector:
     )
 
 
-def _create(connection: Connection, name: str, document: Json, flat: Json | None, who: str, why: str) -> Connector:
-    made = Connector(secrets.token_hex(6), name, 1, document, TARGET_STATES[0], now(), flat=flat)
+def _create(connection: Connection, new: _New, who: str, why: str) -> Connector:
+    name, document = new.name, new.document
+    made = Connector(secrets.token_hex(6), name, 1, document, new.begins, now(), flat=new.flat)
     row = {"uid": made.uid, "name": name, "live_name": name, "revision": 1, "target_state": made.target_state}
     try:
         connection.execute(CONNECTORS.insert().values(**row, created_at=made.created_at))
@@ -256,7 +268,7 @@ def _create(connection: Connection, name: str, document: Json, flat: Json | None
         raise Retriable(
             f"Another command created connector {name!r} at the same moment", next_step="Try again"
         ) from taken
-    _add_revision(connection, made.uid, Revision(1, document, [], who, why, made.created_at, flat))
+    _add_revision(connection, made.uid, Revision(1, document, [], who, why, made.created_at, new.flat))
     note(connection, made.uid, CREATED, who, why)
     return made
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 
 class FlatWriter(Protocol):
@@ -64,6 +64,17 @@ class FlatEnd:
     complete: Callable[[FlatWriter], None] = _complete
 
 
+class ReachedOffset(NamedTuple):
+    """Where a source goes on: the key of a partition of ours, and an offset in it."""
+
+    partition: str
+    offset: int
+
+
+def _no_offsets(options: Mapping[str, Any], partition: Mapping[str, Any], position: Mapping[str, Any]) -> ReachedOffset:
+    raise ValueError("positions of this class are not known here")
+
+
 @dataclass(frozen=True)
 class FlatClass:
     """A class of connectors. `package` may stand before its `name` in a document. `role` says which end this system is;
@@ -74,6 +85,9 @@ class FlatClass:
     role: Literal["source", "sink"]
     end: FlatEnd
     records: str = "records"
+    reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset] = _no_offsets
+    """By the options of the end, what a partition and its position mean as RocketMQ Connect has stored them. May look
+    at the source. Raises ValueError with why that cannot be said."""
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,17 @@ def apply(
     return _applied(read_paths(paths), why, say, show, infer_again, agree)
 
 
-def apply_flat(name: str, flat: Json, *, why: str, say: Say) -> Json:
-    """The same for one flat document that is no file; its name is `name`, whatever it says. Its change."""
-    (change,) = _applied(_flat(name, flat), why, say)
+def apply_flat(name: str, flat: Json, *, why: str, say: Say, begins: str = "running") -> Json:
+    """The same for one flat document that is no file; its name is `name`, whatever it says. Its change. A connector
+    that is new has the target state `begins`."""
+    (change,) = _applied(_flat(name, flat), why, say, begins=begins)
     return change
 
 
-def check_flat(name: str, flat: Json) -> None:
+def check_flat(name: str, flat: Json) -> Checked:
     """Raises ConfigError with what `apply_flat` would refuse."""
-    _checked(_flat(name, flat), _known()[0], infer_again=False)
+    (checked,) = _checked(_flat(name, flat), _known()[0], infer_again=False)
+    return checked
 
 
 def _flat(name: str, flat: Json) -> WrittenDocuments:
@@ -69,6 +71,7 @@ def _applied(
     show: Show = lambda _: None,
     infer_again: bool = False,
     agree: Show = lambda _: None,
+    begins: str = "running",
 ) -> list[Json]:
     from connect_core.orchestration import control
 
@@ -89,7 +92,9 @@ def _applied(
             if stored_fields(data) is not None or evolves(data)
         }
         flat = {item.document.name: item.flat for item in checked if item.flat is not None}
-        applied = opened.ledger.apply_all(documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat)
+        applied = opened.ledger.apply_all(
+            documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat, begins=begins
+        )
         for change in changes:
             connector = applied[change["name"]].connector
             change |= {"uid": connector.uid, "revision": connector.revision}

@@ -67,7 +67,7 @@ def create(name: str, given: Json, say: Say) -> None:
     if not flat.get(CLASS) or not is_flat(flat):
         raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
     before = _before(name)
-    with _in_its_own_words(name):
+    with in_its_own_words(name):
         change = documents.apply_flat(name, flat, why=_WHY, say=say)
     if before is not None and before.target_state == "stopped":
         with reading() as opened:
@@ -94,7 +94,7 @@ def names() -> list[str]:
 def faults_of(name: str, given: Json) -> Sequence[Fault]:
     """What `create` would refuse. Changes nothing."""
     try:
-        with _in_its_own_words(name):
+        with in_its_own_words(name):
             documents.check_flat(name, texts(given))
     except ConfigError as error:
         return error.faults or (Fault("", str(error)),)
@@ -102,7 +102,7 @@ def faults_of(name: str, given: Json) -> Sequence[Fault]:
 
 
 @contextmanager
-def _in_its_own_words(name: str) -> Iterator[None]:
+def in_its_own_words(name: str) -> Iterator[None]:
     """Faults are at a key of the configuration: there is no file whose name has to be said."""
     try:
         yield

@@ -27,6 +27,7 @@ from connect_core.cli.app import app
 from connect_core.ledger import Ledger
 from tests.unit.cli.conftest import Waybill, built
 from tests.unit.cli.crowd import BACKFILL, DOCUMENT, NAME, crowded
+from tests.unit.service.test_importing import stored
 
 ROOM = 80
 LISTS = [
@@ -48,6 +49,7 @@ LISTS = [
     ("rules", "list", NAME),
     ("status",),
     ("dev", "status"),
+    ("import", "rocketmq-connect", "--store", "store"),
 ]
 TEXTS = [("doctor",), ("options", "rocketmq")]
 """Their sentences must be read whole: they go on in the next line, and never get wider than the terminal."""
@@ -64,6 +66,9 @@ def plant(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
     (folder / ".waybill").mkdir()
     shutil.copy(empty_ledger, folder / ".waybill" / "ledger.db")
     (folder / "plant.yaml").write_text(DOCUMENT)
+    kind = "org.apache.rocketmq.connect.file.FileSinkConnector"
+    sink = {"connector.class": kind, "filename": "out/readings.txt", "connect.topicnames": "readings"}
+    stored(folder / "store", {f"{NAME}-{number}": sink for number in range(3)}, {})
     with pytest.MonkeyPatch.context() as there:
         there.chdir(folder)
         for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL"):
@@ -185,7 +190,7 @@ def _environment() -> dict[str, str]:
 _LISTED = ("partitions", "connectors", "runs", "receipts", "gaps", "offsets", "history", "backfills", "parts")
 _LISTED += ("dead_letters", "rules", "others")
 """Where a command's JSON has its list; `parts` is behind `connectors`, for `status` tells both."""
-_GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups")
+_GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups", "import")
 _BIG = re.compile(r"(?<![\w/.:-])\d[\d,]*(?![\w/.:-])")
 
 

@@ -1,0 +1,90 @@
+"""What a worker of RocketMQ Connect keeps in its folder, `storePathRootDir`: configurations and source positions.
+
+Each file is one JSON object of Base64 to Base64, with the content before the last change in `.bak`. Sources:
+`FileBaseKeyValueStore`, `ConnectKeyValue` and `RecordPartitionSerde` of apache/rocketmq-connect, commit 85da68c.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from connect_core.errors import ConfigError
+
+_CONNECTORS, _POSITIONS = "connectorConfig.json", "position.json"
+_PAUSED = "PAUSED"
+
+
+@dataclass(frozen=True)
+class StoredConnector:
+    """`positions` are pairs of a partition and where its source goes on, as the class of the connector names them."""
+
+    name: str
+    config: Mapping[str, str]
+    paused: bool
+    positions: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=list)
+
+
+def connectors_in(folder: Path) -> list[StoredConnector]:
+    """By name. Raises ConfigError when there are none, or a file is not what it should be."""
+    place = folder / "config" if (folder / "config").is_dir() else folder
+    found = dict(_connectors(place))
+    if not found:
+        step = "Name the folder that is storePathRootDir there (by default connectorStore in the home of its user)"
+        raise ConfigError(f"There is no {_CONNECTORS} with connectors", where=str(place), next_step=step)
+    for key, value in _pairs(place / _POSITIONS):
+        partition, position = _object(key, place / _POSITIONS), _object(value, place / _POSITIONS)
+        if owner := found.get(str(partition.get("namespace"))):
+            owner.positions.append((partition.get("partition") or {}, position.get("offset") or {}))
+    return [found[name] for name in sorted(found)]
+
+
+def _connectors(place: Path) -> Iterator[tuple[str, StoredConnector]]:
+    for key, value in _pairs(place / _CONNECTORS):
+        stored = _object(value, place / _CONNECTORS)
+        properties = {str(name): str(one) for name, one in (stored.get("properties") or {}).items()}
+        name = key.decode("utf-8", "replace")
+        yield name, StoredConnector(name, properties, stored.get("targetState") == _PAUSED)
+
+
+def _pairs(file: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Nothing where there is no file; what stood there before where it is empty, as a worker reads it."""
+    text = _text(file) or _text(file.with_name(f"{file.name}.bak"))
+    if not text:
+        return
+    try:
+        yield from ((b64decode(key, validate=True), b64decode(value, validate=True)) for key, value in _items(text))
+    except (ValueError, TypeError, AttributeError):
+        raise _broken(file) from None
+
+
+def _items(text: str) -> list[tuple[str, str]]:
+    return list(json.loads(text).items())
+
+
+def _object(data: bytes, file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise _broken(file)
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError):
+        raise _broken(file) from None
+
+
+def _broken(file: Path) -> ConfigError:
+    step = "Copy the folder again while its worker is stopped"
+    return ConfigError("This is not what RocketMQ Connect has written", where=str(file), next_step=step)

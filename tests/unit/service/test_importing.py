@@ -1,0 +1,119 @@
+"""Connectors of RocketMQ Connect taken over from the folder of a worker. The files beside this test were written by its
+own classes (FileBaseKeyValueStore and its serdes)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from base64 import b64encode
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_core.config.flat import class_named
+from connect_core.errors import ConfigError
+from connect_core.service.peer_store import connectors_in
+from connect_core.systems.file.flat_keys import _bytes_before
+
+WRITTEN = Path(__file__).with_name("rocketmq_connect_store")
+
+
+def test_what_its_own_classes_have_written_is_read() -> None:
+    sink, source, jdbc = connectors_in(WRITTEN)
+    assert (sink.name, sink.paused, sink.config["connect.topicnames"]) == ("fileSinkConnector", True, "fileTopic")
+    assert (source.name, source.paused, source.config["max.tasks"]) == ("fileSourceConnector", False, "1")
+    assert source.positions == [({"filename": "in.txt"}, {"nextPosition": "13"})]
+    assert (jdbc.name, jdbc.positions) == ("jdbc", [])
+
+
+def test_the_folder_or_its_parent_is_named_and_an_empty_file_is_read_from_before(tmp_path: Path) -> None:
+    shutil.copytree(WRITTEN, tmp_path / "config")
+    assert connectors_in(tmp_path) == connectors_in(WRITTEN)
+    for name in ("connectorConfig.json", "position.json"):
+        (tmp_path / "config" / name).rename(tmp_path / "config" / f"{name}.bak")
+        (tmp_path / "config" / name).touch()
+    assert connectors_in(tmp_path) == connectors_in(WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("connectorConfig.json", "{"),
+        ("connectorConfig.json", "[]"),
+        ("connectorConfig.json", '{"a": "!"}'),
+        ("connectorConfig.json", '{"YQ==": 1}'),
+        ("connectorConfig.json", '{"YQ==": "YQ=="}'),
+        ("position.json", '{"YQ==": "YQ=="}'),
+        ("position.json", '{"YQ=="'),
+    ],
+)
+def test_what_it_has_not_written_is_refused_with_the_file(name: str, text: str, tmp_path: Path) -> None:
+    shutil.copytree(WRITTEN, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        connectors_in(tmp_path)
+    assert name in refused.value.where
+
+
+def test_a_folder_without_connectors_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="connectorConfig"):
+        connectors_in(tmp_path)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r")), max_size=8), st.integers(0, 8))
+def test_a_count_of_characters_is_a_place_in_the_file(lines: list[str], many: int) -> None:
+    before = "".join(f"{line}\n" for line in lines[:many])
+    data = "".join(f"{line}\n" for line in lines).encode()
+    characters = sum(2 if ord(sign) > 0xFFFF else 1 for sign in before)
+    assert _bytes_before(BytesIO(data), characters) == len(before.encode())
+
+
+@pytest.mark.parametrize(
+    ("options", "position", "words"),
+    [
+        ({"path": "in.txt"}, {"nextPosition": "3"}, "not where a line of the file begins"),
+        ({"path": "in.txt"}, {"nextPosition": "99"}, "not where a line of the file begins"),
+        ({"path": "in.txt"}, {"nextPosition": "many"}, "'many' is no number"),
+        ({"path": "in.txt"}, {}, "'' is no number"),
+        ({"path": "gone.txt"}, {"nextPosition": "0"}, "gone.txt cannot be read"),
+    ],
+)
+def test_a_position_that_is_no_place_in_the_file_is_said(
+    options: dict[str, Any], position: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\nopen")
+    kind = class_named("FileSource")
+    assert kind is not None
+    with pytest.raises(ValueError, match=words):
+        kind.reached({"path": tmp_path / options["path"]}, {}, position)
+    assert kind.reached({"path": tmp_path / "in.txt"}, {}, {"nextPosition": "8"}).offset == 8
+
+
+def test_positions_of_other_classes_are_not_known() -> None:
+    kind = class_named("org.apache.rocketmq.connect.mqtt.connector.MqttSourceConnector")
+    assert kind is not None
+    with pytest.raises(ValueError, match="not known here"):
+        kind.reached({}, {}, {})
+
+
+def stored(folder: Path, connectors: dict[str, dict[str, str]], positions: dict[str, tuple[str, int]]) -> None:
+    """The files of a worker."""
+
+    def encoded(value: Any) -> str:
+        return b64encode(value.encode() if isinstance(value, str) else json.dumps(value).encode()).decode()
+
+    configs = {
+        encoded(name): encoded({"epoch": 1, "properties": config, "targetState": "STARTED"})
+        for name, config in connectors.items()
+    }
+    places = {
+        encoded({"namespace": name, "partition": {"filename": file}}): encoded({"offset": {"nextPosition": str(place)}})
+        for name, (file, place) in positions.items()
+    }
+    (folder / "config").mkdir(parents=True)
+    (folder / "config" / "connectorConfig.json").write_text(json.dumps(configs))
+    (folder / "config" / "position.json").write_text(json.dumps(places))
