@@ -35,6 +35,7 @@ def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
     assert [(one["connector"], one["offsets"]) for one in seen["connectors"]] == [("in", [place]), ("jdbc", [])]
     assert "there is no" in seen["connectors"][1]["problems"][0]
     assert site.json("connectors", "list")["connectors"] == []
+    _is_stopped_where_its_offsets_cannot_be_set(site, words)
     assert json.loads(out_of(site, *words, "--apply"))["applied"]
     site.waybill("run", "in")
     assert sorted(site.messages()) == sorted(line.encode() for line in lines[400:])
@@ -42,6 +43,16 @@ def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
     assert again["problems"] == ["there is a connector of this name already"]
     [change] = [one for one in site.json("offsets", "history", "in")["history"] if one["kind"] == "set"]
     assert (change["after"]["offset"], change["why"]) == (len(sent.encode()), "taken over from RocketMQ Connect")
+
+
+def _is_stopped_where_its_offsets_cannot_be_set(site: Site, words: tuple[str, ...]) -> None:
+    """Else it would be run from the beginning. The next call finishes it."""
+    stack = site.home / "stack.json"
+    stack.rename(site.home / "away.json")
+    assert "The local stack is not running" in site.waybill(*words, "--apply", code=3)
+    [made] = site.json("connectors", "list")["connectors"]
+    assert (made["name"], made["state"]) == ("in", "stopped")
+    (site.home / "away.json").rename(stack)
 
 
 def out_of(site: Site, *words: str) -> str:
