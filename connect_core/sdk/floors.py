@@ -10,15 +10,16 @@ def next_floors(
 ) -> tuple[FloorMove, ...]:
     """Delivery rule 6: for each target that was looked through or written the lowest position of a record of ours at or
     behind `end` that stands there already; where there is none, behind everything that was scanned and written. Targets
-    that keep progress count records: of one that is ahead of `end` the `deduplicated` ones before it are settled, and
-    what it has from elsewhere, which this receipt counts. Of a target that was neither nothing is known that the ledger
-    does not know. A target that may hold any of the range stays ahead until that is settled to its planned end, or is
-    `full`: as much as its limits let any attempt write."""
+    that keep progress count records: of one that is ahead of `end` the `deduplicated` ones before it are settled, those
+    that it had refused and took now, and what it has from elsewhere, which this receipt counts. Of a target that was
+    neither nothing is known that the ledger does not know. A target that may hold any of the range stays ahead until
+    that is settled to its planned end, or is `full`: as much as its limits let any attempt write."""
     found = item.known
     known = {floor.target: floor for floor in item.floors}
     ahead = found.lowest_from(end)
     if found.prefix.through > end:
-        ahead = {name: count - found.prefix.records + deduplicated for name, count in found.scanned.items()}
+        settled = deduplicated + delivered.records
+        ahead = {name: count - found.prefix.records + settled for name, count in found.scanned.items()}
     left = found.unknown and end < item.range.end and not full
     moves = []
     for target in sorted((known.keys() & found.scanned.keys()) | delivered.behind.keys()):

@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,28 +82,45 @@ class Prefix(NamedTuple):
     """What a target tells that keeps progress rather than coordinates: each record of the range before the offset
     `through` is there, `records` of them from the range's begin. Of those behind it the next `unsure` may be there too,
     where the attempt that wrote them has died. Those `without` are not there: stretches [begin, end) of offsets, in
-    order, that were left out when their turn came (`sdk.sink.Outdating`)."""
+    order, that were left out when their turn came (`sdk.sink.Outdating`). Nor are those `refused`, also such stretches,
+    which the target did not take (`sdk.sink.Refusable`)."""
 
     through: int = 0
     records: int = 0
     unsure: int = 0
     without: tuple[tuple[int, int], ...] = ()
+    refused: tuple[tuple[int, int], ...] = ()
 
     def within(self, begin: int, end: int) -> int:
         """The offset in [begin, end] before which all are there."""
         return max(begin, min(self.through, end))
 
+    def refused_before(self, end: int) -> list[tuple[int, int]]:
+        return [(begin, min(to, end)) for begin, to in self.refused if begin < end]
+
     def covers(self, offsets: Numbers) -> NDArray[np.bool_]:
         """Boolean mask: which of these are there by its word."""
         there: NDArray[np.bool_] = offsets < self.through
-        for begin, end in self.without:
+        for begin, end in (*self.without, *self.refused):
             there &= (offsets < begin) | (offsets >= end)
         return there
 
+    def stored(self) -> Prefix | tuple[Any, ...]:
+        """For the ledger: a target that refused nothing is told as former versions tell it."""
+        return self if self.refused else self[:-1]
+
     @classmethod
-    def of(cls, through: int, records: int, unsure: int, without: Sequence[Sequence[int]] = ()) -> Prefix:
+    def of(
+        cls,
+        through: int,
+        records: int,
+        unsure: int,
+        without: Sequence[Sequence[int]] = (),
+        refused: Sequence[Sequence[int]] = (),
+    ) -> Prefix:
         """As the ledger has it."""
-        return cls(through, records, unsure, tuple((begin, end) for begin, end in without))
+        left_out, not_taken = (tuple((begin, end) for begin, end in runs) for runs in (without, refused))
+        return cls(through, records, unsure, left_out, not_taken)
 
 
 NO_PREFIX = Prefix()
@@ -338,7 +355,7 @@ class ScanResult:
         head |= {"possible_duplicates": self.possible_duplicates} if self.possible_duplicates else {}
         head |= {"unplaced_records": self.unplaced_records} if self.unplaced_records else {}
         head |= {"further": self.further.outputs} if self.further.outputs else {}
-        head |= {"prefix": self.prefix} if self.prefix != NO_PREFIX else {}
+        head |= {"prefix": self.prefix.stored()} if self.prefix != NO_PREFIX else {}
         head |= {"later": dict(self.later)} if self.later else {}
         head |= {"unknown": True} if self.unknown else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T

@@ -54,10 +54,12 @@ class LostRange:
         return (Gap(wanted.incarnation, covered, wanted.end, reason),)
 
     def _within(self) -> tuple[Gap, ...]:
-        """Between records that are there, what may be lost of a range that is spread over several targets."""
+        """Between records that are there, what may be lost of a range that is spread over several targets; and what the
+        target refused, for no receipt says so, and no dead letter."""
         wanted, end = self.item.range, self._closes_at()
-        begin = self._found().doubtful_from(wanted.begin, end)
-        return (Gap(wanted.incarnation, begin, end, self._reason()),) if begin < end else ()
+        doubtful = (self._found().doubtful_from(wanted.begin, end), end)
+        runs = (*self._found().prefix.refused_before(end), doubtful)
+        return tuple(Gap(wanted.incarnation, begin, to, self._reason()) for begin, to in runs if begin < to)
 
     def _reason(self) -> str:
         """Where all that the plan saw was read, the attempt may have seen more of it."""

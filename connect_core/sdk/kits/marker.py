@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from connect_core.errors import Fenced, TargetChanged
-from connect_core.sdk.kits import progress
+from connect_core.sdk.kits import progress, refused_runs
 from connect_core.sdk.kits.progress import ADDED, TargetProgress
+from connect_core.sdk.kits.refused_runs import MAX_RUNS, Runs
 from connect_core.sdk.records import Partition
-from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.values import LIVE, Attempt, OpenRange, Range
+from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
+from connect_core.sdk.values import LIVE, Attempt, Json, OpenRange, Range
+
+VERSION = 2
+_LISTS_NOTHING = 1
+"""The version whose markers do not say what was refused."""
 
 
 @dataclass(frozen=True)
 class Marker(TargetProgress):
-    """`owner` is the attempt that may go on (`Attempt.id`)."""
+    """`owner` is the attempt that may go on (`Attempt.id`). `refused` are stretches of offsets whose records the target
+    refused: they are not in it, though they lie before `position`. From `refused_since` on it has all of them."""
 
     owner: str = field(kw_only=True)
+    refused: Runs = ()
+    refused_since: int = 0
 
     def encode(self) -> str:
-        return json.dumps({"version": 1, "owner": self.owner, **asdict(self)})
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps({"version": VERSION, "owner": self.owner, **fields})
 
     @classmethod
     def decode(cls, text: str, where: str) -> Marker:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
-            given = json.loads(text)
-            return cls(**{name: (ADDED | given)[name] for name in cls.__dataclass_fields__})
+            given = _stored(json.loads(text), where)
+            fields = {name: given[name] for name in cls.__dataclass_fields__}
+            refused = tuple((int(begin), int(end)) for begin, end in given["refused"])
+            return cls(**{**fields, "refused": refused})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
                 "This is not the marker of a connector",
@@ -37,6 +52,43 @@ class Marker(TargetProgress):
 
     def owned_by(self, attempt: Attempt) -> Marker:
         return replace(self, owner=attempt.id)
+
+    def written(self, records: int, first: int, end: int) -> Self:
+        """After so many records more, one behind the other, with offsets in [first, end). Some may have been refused
+        before: then they stand before `position`, or are listed behind it."""
+        after = self.advanced(records, max(end, self.position))
+        return replace(after, refused=refused_runs.without(self.refused, first, end))
+
+    def refusing(self, offset: int, begin: int) -> Self:
+        """After a range that begins at `begin` has come to a record that was refused. Of stretches that are settled the
+        oldest are forgotten when there are too many."""
+        runs = refused_runs.with_refused(self.refused, offset, self.position)
+        surplus = min(len(runs) - MAX_RUNS, len(runs) - len(refused_runs.behind(runs, begin)))
+        if surplus <= 0:
+            return replace(self, refused=runs)
+        since = max(self.refused_since, runs[surplus - 1][1])
+        return replace(self, refused=runs[surplus:], refused_since=since)
+
+    def refused_from(self, begin: int) -> int:
+        """How many stretches a range that begins there has to keep."""
+        return len(refused_runs.behind(self.refused, begin))
+
+    def refused_before(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Boolean mask: which of these records the target has refused, and has taken later ones since."""
+        return refused_runs.mask(refused_runs.within(self.refused, 0, self.position), offsets)
+
+
+def _stored(given: Json, where: str) -> Json:
+    version = given["version"]
+    if version == _LISTS_NOTHING:
+        return ADDED | given | {"refused": (), "refused_since": given["position"]}
+    if version != VERSION:
+        raise TargetChanged(
+            f"A newer version of Waybill has written this marker ({version}; this one reads up to {VERSION})",
+            where=where,
+            next_step="Go on with the newer version",
+        )
+    return given
 
 
 def name_of(uid: str, stream: str, partition: Partition) -> str:
@@ -49,14 +101,22 @@ def found(marker: Marker | None, wanted: Range, settled: int, target: str) -> Sc
     return ScanResult(
         scanned={target: marker.count if marker is not None else 0},
         complete=True,
-        prefix=progress.covered(marker, wanted, settled),
+        prefix=_covered(marker, wanted, settled),
         possible_duplicates=progress.elsewhere(marker, wanted, settled),
     )
 
 
+def _covered(marker: Marker | None, wanted: Range, settled: int) -> Prefix:
+    there = progress.covered(marker, wanted, settled)
+    if marker is None or there == NO_PREFIX:
+        return there
+    return there._replace(refused=refused_runs.within(marker.refused, wanted.begin, there.through))
+
+
 def taken_over(marker: Marker | None, wanted: Range, attempt: Attempt) -> Marker:
     """The same marker, owned by this attempt."""
-    first = Marker(wanted.incarnation, wanted.begin, wanted.begin, origin=wanted.origin, owner=attempt.id)
+    begin = wanted.begin
+    first = Marker(wanted.incarnation, begin, begin, origin=wanted.origin, owner=attempt.id, refused_since=begin)
     return (marker or first).owned_by(attempt)
 
 
@@ -75,7 +135,13 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
             where=_where(wanted),
             next_step="After a restore run `waybill db restored`: the next run then looks before it writes",
         )
-    return Marker(owner=attempt.id, **asdict(progress.begun(marker, wanted, settled)))
+    kept = marker if marker is not None and progress.adjoins(marker, wanted, settled) else None
+    return Marker(
+        owner=attempt.id,
+        refused=kept.refused if kept is not None else (),
+        refused_since=kept.refused_since if kept is not None else wanted.begin,
+        **asdict(progress.begun(marker, wanted, settled)),
+    )
 
 
 def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:

@@ -68,7 +68,7 @@ def begun(kept: TargetProgress | None, wanted: Range, settled: int) -> TargetPro
     there = covered(kept, wanted, settled)
     return TargetProgress(
         incarnation=wanted.incarnation,
-        since=kept.since if kept is not None and _adjoins(kept, wanted, settled) else wanted.begin,
+        since=kept.since if kept is not None and adjoins(kept, wanted, settled) else wanted.begin,
         position=max(there.through, wanted.begin),
         count=max(kept.count, settled) if kept is not None else settled,
         origin=wanted.origin,
@@ -86,12 +86,12 @@ def _not_counted(kept: TargetProgress, settled: int) -> int:
 
 def _first_begin(kept: TargetProgress | None, wanted: Range, settled: int) -> int:
     """Where the ranges begin that have settled no record since: a ledger may be restored to any of them."""
-    if kept is None or not _is_of(kept, wanted) or not kept.count == kept.settled == settled:
+    if kept is None or not _is_of(kept, wanted) or kept.settled != settled:
         return wanted.begin
     return min(kept.begin, wanted.begin)
 
 
-def _adjoins(kept: TargetProgress, wanted: Range, settled: int) -> bool:
+def adjoins(kept: TargetProgress, wanted: Range, settled: int) -> bool:
     """Whether the range goes on behind what was written: not where a person has set the offset back, nor where some of
     what was settled is not there."""
     if kept.count < settled or not _reaches(kept, wanted, settled):

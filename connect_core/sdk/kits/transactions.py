@@ -10,21 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from connect_core.errors import DataError, Failure, TargetChanged
-from connect_core.sdk.batches import value_lengths, whole_records
+from connect_core.errors import Failure, TargetChanged
+from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.contract import perform
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
+from connect_core.sdk.kits.refused_runs import MAX_RUNS
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
 from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange, Range
+
+_LATE = "The target takes this row now, but had refused it in an earlier attempt, and has rows that came after it"
 
 
 class TransactionConnection(Protocol):
@@ -48,10 +53,14 @@ class TransactionConnection(Protocol):
 class TransactionSink(OneTarget, ABC):
     """Guarantee: exactly once, where the target keeps what it has committed.
 
-    A row that the target refuses ends the range behind it: its record is rejected (`Refusable`).
+    The record of a row that the target refuses is rejected (`Refusable`), and the marker says that it is not there. A
+    range ends behind it where the marker has no room for more of them (`kits.refused_runs`).
     """
 
     guarantee = Guarantee("exactly once", ("The target keeps what it has committed.",))
+    takes_late = True
+    """Whether a row that was refused may be written behind later ones when the target takes it in a later attempt. Not
+    where it could replace a newer row: then its record is rejected again."""
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[TransactionConnection]:
@@ -69,7 +78,7 @@ class TransactionSink(OneTarget, ABC):
             kept = self._kept(connection, name)
             begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt)
             perform(connection.commit, name, begun.encode())
-            yield _Writer(connection, name, self.target, begun, attempt, wanted.range)
+            yield _Writer(connection, name, self, begun, attempt, wanted.range)
 
     def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
         wanted, known = item.range, settled(item, self.target)
@@ -90,31 +99,48 @@ class TransactionSink(OneTarget, ABC):
 
 
 class _Writer:
-    """A `sdk.sink.Writer`, and `Refusable`: a transaction for each batch."""
+    """A `sdk.sink.Writer`, and `Refusable`: a transaction for each batch, and for each part of one that is refused."""
 
     def __init__(
-        self, connection: TransactionConnection, name: str, target: str, begun: Marker, attempt: Attempt, wanted: Range
+        self,
+        connection: TransactionConnection,
+        name: str,
+        sink: TransactionSink,
+        begun: Marker,
+        attempt: Attempt,
+        wanted: Range,
     ) -> None:
-        self._connection, self._name, self._target = connection, name, target
+        self._connection, self._name = connection, name
+        self._target, self._takes_late = sink.target, sink.takes_late
         self._begun = self._now = begun
+        self._stored = begun.encode()
         self._attempt, self._range = attempt, wanted
         self._bytes = 0
-        self._refused = False
-        """Whether the target has refused a row: what comes behind its record belongs to the next range, because a
-        marker cannot say that a record before it is missing."""
+        self._full = False
+        """Whether the marker has no room for more stretches of this range: what comes next belongs to the next one."""
         self.on_refused: OnRefused | None = None
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
-        if self._refused or limit.quantum_left_s() <= 0:
-            return 0
-        try:
-            self._commit(records)
-            return len(records)
-        except RowsRefused:
-            self._connection.rollback()
-        return self._write_before_refused(records)
+        done, parts = 0, self._parts(records) if limit.quantum_left_s() > 0 else []
+        while parts and not self._full:
+            part = parts.pop()
+            try:
+                self._put(part)
+            except RowsRefused as refusal:
+                self._connection.rollback()
+                if halves := _halves(part):
+                    parts += reversed(halves)
+                    continue
+                self._refuse(part, refusal)
+            done += len(part)
+            if limit.quantum_left_s() <= 0:
+                break
+        return done
 
     def flush(self, limit: Limit) -> Delivered:
+        if self._now.encode() != self._stored:
+            self._begin()
+            self._commit(self._now)
         before, now = self._begun.count, self._now.count
         return Delivered(
             records=now - before,
@@ -123,59 +149,58 @@ class _Writer:
             where=spans(self._target, before, now),
         )
 
-    def _commit(self, records: pa.RecordBatch) -> None:
+    def _parts(self, records: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """What is tried in one transaction each, the last one first."""
+        offsets = records.column("offset").to_numpy()
+        if self._takes_late or not len(offsets) or offsets[0] >= self._now.position:
+            return [records] if len(offsets) else []
+        late = self._now.refused_before(offsets)
+        starts = [0, *(np.flatnonzero(late[1:] != late[:-1]) + 1).tolist(), len(offsets)]
+        return [records.slice(begin, end - begin) for begin, end in pairwise(starts)][::-1]
+
+    def _put(self, records: pa.RecordBatch) -> None:
+        """Writes all of them. Raises RowsRefused where one of them is refused, or would come too late."""
         self._begin()
-        if len(records):
-            perform(self._connection.write, records)
-        last = int(records.column("offset")[-1].as_py()) + 1 if len(records) else self._now.position
-        after = self._now.advanced(len(records), last)
-        perform(self._connection.commit, self._name, after.encode())
-        self._now = after
+        perform(self._connection.write, records)
+        offsets = records.column("offset").to_numpy()
+        if not self._takes_late and self._now.refused_before(offsets[:1]).any():
+            raise RowsRefused("RefusedBefore", _LATE)
+        self._commit(self._now.written(len(records), int(offsets[0]), int(offsets[-1]) + 1))
         self._bytes += int(value_lengths(records.column("value")).sum())
 
     def _begin(self) -> None:
         text = self._connection.begin(self._name)
-        markers.check_owner(None if text is None else Marker.decode(text, self._target), self._attempt, self._range)
+        if text != self._stored:
+            marker = None if text is None else Marker.decode(text, self._target)
+            markers.check_owner(marker, self._attempt, self._range)
 
-    def _write_before_refused(self, records: pa.RecordBatch) -> int:
-        """Writes what stands before the first record with a row that is refused; returns how many rows are done with,
-        that record included."""
-        row, refusal = self._first_refused(records)
-        offsets = records.column("offset").to_numpy()
-        first, behind = int(offsets.searchsorted(offsets[row])), whole_records(offsets, row + 1)
-        if first:
-            self._commit(records.slice(0, first))
+    def _commit(self, after: Marker) -> None:
+        text = after.encode()
+        perform(self._connection.commit, self._name, text)
+        self._keep(after)
+        self._stored = text
+
+    def _refuse(self, record: pa.RecordBatch, refusal: RowsRefused) -> None:
+        """The marker says so when the next rows are written, or in the end: until then it does not say that the record
+        is there."""
         if self.on_refused is None:
             raise refusal
-        for one in range(first, behind):
-            self.on_refused(records.slice(one, 1), refusal.kind, refusal.what)
-        self._refused = True
-        return behind
+        for output in range(len(record)):
+            self.on_refused(record.slice(output, 1), refusal.kind, refusal.what)
+        self._keep(self._now.refusing(int(record.column("offset")[0].as_py()), self._range.begin))
 
-    def _first_refused(self, records: pa.RecordBatch) -> tuple[int, RowsRefused]:
-        """By halves: of the rows before `low` none is refused, of those before `high` one is."""
-        low, high, refusal = 0, len(records), None
-        while refusal is None or high - low > 1:
-            middle = (low + high) // 2 if refusal else high
-            if found := self._refusal(records.slice(0, middle)):
-                high, refusal = middle, found
-            elif refusal is None:
-                raise DataError(
-                    "The target has refused rows, and takes them when they are written again",
-                    where=self._target,
-                    next_step="Try again; if it happens again, look at what else writes there",
-                )
-            else:
-                low = middle
-        return high - 1, refusal
+    def _keep(self, after: Marker) -> None:
+        begin = self._range.begin
+        more = after.refused_from(begin) > self._now.refused_from(begin)
+        self._full |= more and after.refused_from(begin) >= MAX_RUNS
+        self._now = after
 
-    def _refusal(self, records: pa.RecordBatch) -> RowsRefused | None:
-        """What the target says to these rows. They are not kept."""
-        self._begin()
-        try:
-            perform(self._connection.write, records)
-        except RowsRefused as refusal:
-            return refusal
-        finally:
-            self._connection.rollback()
-        return None
+
+def _halves(records: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """None of a record alone: its outputs are written together."""
+    offsets = records.column("offset").to_numpy()
+    if offsets[0] == offsets[-1]:
+        return []
+    middle = int(offsets.searchsorted(offsets[len(offsets) // 2]))
+    middle = middle or int(offsets.searchsorted(offsets[0], side="right"))
+    return [records.slice(0, middle), records.slice(middle)]

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core.errors import Fenced, Unreachable
 from connect_core.sdk.testing.driving import attempt, limit
-from connect_core.sdk.testing.kits import ROWS, TransactionContract
+from connect_core.sdk.testing.kits import ROWS, MarkerContract
 from connect_core.sdk.testing.sink_content import ContentCase
 from connect_core.sdk.testing.sinks import SettledState, numbers
 
@@ -20,7 +20,7 @@ class CommitCase(ContentCase, Protocol):
         """Another program commits to the target; it adds no rows."""
 
 
-class CommitContract(TransactionContract):
+class CommitContract(MarkerContract):
     """Whatever holds of a marker in a transaction holds of one in a commit."""
 
     places = ("stage", "commit")

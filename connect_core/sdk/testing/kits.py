@@ -23,6 +23,7 @@ from connect_core.sdk.sink import Scan, Sink, Writer
 from connect_core.sdk.testing.deaths import left_by_a_dead_process
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
+from connect_core.sdk.testing.refused_rows import RefusedRowsContract
 from connect_core.sdk.testing.sink_content import ContentCase, ContentContract, deliver
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, leaving_files_open, spread
@@ -236,7 +237,7 @@ class SimpleContract(KitContract):
             assert writer.flush(limit()).possible_duplicates == 10
 
 
-class TransactionContract(RefusingContract):
+class MarkerContract(RefusingContract):
     places = ("write", "commit")
     """Before each of these calls an attempt is made to stand still while another one takes over."""
 
@@ -354,6 +355,10 @@ class TransactionContract(RefusingContract):
 
     def _scan(self, target: ContentCase, item: OpenRange, ledger: SettledState, later: int = 0) -> ScanResult:
         return target.sink().scan(Scan(attempt(ledger.epoch + later, ledger.uid), (item,), 10.0))[item.id]
+
+
+class TransactionContract(MarkerContract, RefusedRowsContract):
+    pass
 
 
 class _Overtaking:

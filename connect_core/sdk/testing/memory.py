@@ -46,6 +46,7 @@ class Database:
     rows: list[Record] = field(default_factory=list)
     markers: dict[str, str] = field(default_factory=dict)
     patience_s: float = 5.0
+    hated: set[bytes | None] = field(default_factory=lambda: {HATED})
     owners: dict[str, _Transaction] = field(default_factory=dict)
 
     def values(self) -> list[bytes | None]:
@@ -88,7 +89,7 @@ class _Transaction:
         return self._database.markers.get(name)
 
     def write(self, records: pa.RecordBatch) -> None:
-        if HATED in values_of(records):
+        if not self._database.hated.isdisjoint(values_of(records)):
             raise RowsRefused("Hated", "A value is hated")
         self._rows += records_of(records)
 

@@ -11,7 +11,10 @@ _MARKERS = "Nobody changes or deletes the rows of the table of markers"
 _ONE_PARTITION = "All records of a key come from one partition"
 _KNOWN_KEY = "An update that changes the key brings the row as it was (before), or comes as a delete and an insert"
 _SAME_TABLE = "The table is not replaced by another one of its name"
-_LETTERS = "No ledger is brought back from a backup after rows were refused: they count as delivered then"
+_LETTERS = (
+    "No ledger is brought back from a backup of before the last 1,000 stretches of refused rows of a partition, nor of"
+    " before Waybill kept them: what was refused before these counts as delivered then"
+)
 _NEWEST = "No backfill and no replay of dead letters moves older records of a key over newer rows"
 
 

@@ -30,6 +30,7 @@ class PostgresSink(TransactionSink):
     def __init__(self, options: PostgresSinkOptions) -> None:
         super().__init__(target=f"{options.address}/{'.'.join(split_table(options.table))}")
         self._options = options
+        self.takes_late = options.mode == "insert"
         self._rows: Type = struct_of(options.row_fields)
 
     def prepare(self) -> None:

@@ -44,3 +44,19 @@ def test_what_neither_has_is_a_gap_behind_what_is_there() -> None:
     [loss] = lost_ranges([ITEM], {PARTITION: Bounds(0, 70, 70, 100)})
     assert [(gap.begin, gap.end) for gap in loss.gaps()] == [(60, 70)]
     assert loss.receipt().end == 60
+
+
+def test_what_the_target_refused_is_a_gap_where_the_source_has_lost_it() -> None:
+    """Its dead letter was of an attempt that left no receipt."""
+    found = replace(FOUND, prefix=FOUND.prefix._replace(refused=((30, 31), (58, 65))))
+    [loss] = lost_ranges([replace(ITEM, found=found)], {PARTITION: Bounds(0, 50, 50, 100)})
+    assert [(gap.begin, gap.end) for gap in loss.gaps()] == [(30, 31), (58, 60)]
+    assert [(gap.begin, gap.end) for gap in loss.receipt().gaps] == [(30, 31), (58, 60)]
+    assert loss.receipt().deduplicated == 30
+
+
+def test_what_was_refused_and_is_delivered_now_is_settled_where_the_target_is_ahead() -> None:
+    found = replace(FOUND, prefix=FOUND.prefix._replace(refused=((30, 33),)))
+    now = replace(NOTHING, records=2, behind={"broker": 132})
+    [(_, floor)] = next_floors(replace(ITEM, found=found), now, 40, deduplicated=12)
+    assert (floor.position, floor.ahead) == (114, True)

@@ -55,6 +55,13 @@ def test_a_ledger_of_before_ranges_that_came_to_nothing_finds_what_was_written_b
     assert covered(kept, wanted(50), 10) == NO_PREFIX, "a person has"
 
 
+def test_a_ledger_of_before_a_range_that_closed_short_with_nothing_finds_what_was_written_behind_its_end() -> None:
+    """As where all before that end was refused: what an attempt that died wrote behind it is not settled."""
+    dead = begun(None, wanted(0), 0).advanced(10, 20)
+    kept = begun(dead, wanted(5), 0)
+    assert covered(kept, wanted(5), 0) == covered(kept, wanted(0), 0) == Prefix(20, 10)
+
+
 def test_behind_an_offset_that_was_set_back_nothing_is_there_yet() -> None:
     now = begun(KEPT, wanted(50), 100)
     assert (now.since, now.position, now.count) == (50, 50, 100)
