@@ -19,6 +19,7 @@ from connect_core.work import Evolving
 MOST_RECORDS = 100
 """What so many records of a batch need is said at once."""
 
+_THEN = "Make room, write the field in the document, apply it, and replay the dead letter"
 TOO_MANY = f"runs add or widen at most {MOST_EVOLVED} fields: apply the document with those that it has"
 
 
@@ -73,7 +74,7 @@ class Evolution:
         wanted = dict(leaves(lacks))
         for place, least, why in self._refused:
             if (one := wanted.get(place)) and joined(one, least) == one:
-                return why
+                return f"{why}. {_THEN}"
         return TOO_MANY if len(self._evolved.union(wanted)) > MOST_EVOLVED else ""
 
     def _misfit(self, value: pa.Array, lacks: Type) -> str:

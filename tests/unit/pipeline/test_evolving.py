@@ -90,7 +90,8 @@ def test_without_evolving_it_is_rejected() -> None:
 def test_what_is_refused_rejects_its_record_and_others_go_on() -> None:
     made = shaped('{"id":1,"late":true}', '{"id":2,"x":1}', refused=(RefusedField("late", "bool", "no such column"),))
     assert [one.message for one in made.rejected] == [
-        "Not of format json: a field that is not declared: no such column"
+        "Not of format json: a field that is not declared: no such column. Make room, write the field in the document, "
+        "apply it, and replay the dead letter"
     ]
     assert (made.rows, needs(made)) == (1, {"x": "int64"})
 
@@ -99,7 +100,8 @@ def test_a_type_that_is_refused_takes_wider_ones_with_it_and_no_others() -> None
     refused = (RefusedField("id", "decimal(21,0)", "a bigint"),)
     made = shaped(f'{{"id":{10**24}}}', '{"id":5000000000}', f'{{"id":{10**22}}}', refused=refused)
     assert [one.message for one in made.rejected] == [
-        "Not of format json: id: not a whole number that int32 holds: a bigint"
+        "Not of format json: id: not a whole number that int32 holds: a bigint. Make room, write the field in the "
+        "document, apply it, and replay the dead letter"
     ]
     assert (made.rows, needs(made)) == (1, {"id": "int64"})
 
