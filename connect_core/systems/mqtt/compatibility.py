@@ -171,6 +171,9 @@ def of_url(url: str) -> dict[str, Any]:
 
 
 def _url(into: FlatWriter, key: str, value: Any) -> None:
+    if "${" in str(value):
+        into.refuse(key, "a reference in it is not read: write host and port as they are")
+        return
     try:
         options = of_url(str(value))
     except ValueError as wrong:

@@ -341,7 +341,10 @@ def test_addresses_of_brokers(url: str, options: dict[str, Any]) -> None:
     assert mqtt_keys.of_url(url) == options
 
 
-@pytest.mark.parametrize("url", ["", "a:1883", "http://a", "tcp://", "tcp://a:x", "tcp://u:p@a:1883", "tcp://a:1?b=c"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "a:1883", "http://a", "tcp://", "tcp://a:x", "tcp://u:p@a:1883", "tcp://a:1?b=c", "tcp://${env:HOST}:1883"],
+)
 def test_what_is_no_address_of_a_broker_is_a_fault_without_its_words(url: str, home: Path, settings: Settings) -> None:
     (written,) = read_text(json.dumps({**MQTT_SINK, "mqttBrokerUrl": url}), where="x.json", suffix=".json")
     with pytest.raises(ConfigError) as told:
