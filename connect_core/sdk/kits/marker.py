@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from connect_core.errors import Fenced, TargetChanged
 from connect_core.sdk.kits import progress, refused_runs
+from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.progress import ADDED, TargetProgress
 from connect_core.sdk.kits.refused_runs import MAX_RUNS, Runs
 from connect_core.sdk.records import Partition
@@ -19,17 +20,20 @@ from connect_core.sdk.values import LIVE, Attempt, Json, OpenRange, Range
 
 VERSION = 2
 _LISTS_NOTHING = 1
-"""The version whose markers do not say what was refused."""
+"""The version whose markers do not say what was refused, nor of which target they are."""
 
 
 @dataclass(frozen=True)
 class Marker(TargetProgress):
     """`owner` is the attempt that may go on (`Attempt.id`). `refused` are stretches of offsets whose records the target
-    refused: they are not in it, though they lie before `position`. From `refused_since` on it has all of them."""
+    refused: they are not in it, though they lie before `position`. From `refused_since` on it has all of them.
+    `rows_in` and `stands_in` are what `TargetIdentity` says of the rows and of this marker; empty: unknown."""
 
     owner: str = field(kw_only=True)
     refused: Runs = ()
     refused_since: int = 0
+    rows_in: str = ""
+    stands_in: str = ""
 
     def encode(self) -> str:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -52,6 +56,9 @@ class Marker(TargetProgress):
 
     def owned_by(self, attempt: Attempt) -> Marker:
         return replace(self, owner=attempt.id)
+
+    def kept_in(self, here: TargetIdentity | None) -> Self:
+        return self if here is None else replace(self, rows_in=here.rows, stands_in=here.markers)
 
     def written(self, records: int, first: int, end: int) -> Self:
         """After so many records more, one behind the other, with offsets in [first, end). Some may have been refused
@@ -81,7 +88,7 @@ class Marker(TargetProgress):
 def _stored(given: Json, where: str) -> Json:
     version = given["version"]
     if version == _LISTS_NOTHING:
-        return ADDED | given | {"refused": (), "refused_since": given["position"]}
+        return ADDED | given | {"refused": (), "refused_since": given["position"], "rows_in": "", "stands_in": ""}
     if version != VERSION:
         raise TargetChanged(
             f"A newer version of Waybill has written this marker ({version}; this one reads up to {VERSION})",
@@ -155,6 +162,22 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
             next_step="Restore the target from a backup of its own. Or delete the connector and apply it again: under "
             "its new id it delivers whatever the source still has",
         )
+
+
+def check_target(marker: Marker | None, here: TargetIdentity | None, wanted: Range, target: str) -> None:
+    """Raises TargetChanged where another target has the name of the one that the rows went to. Where the markers stand
+    elsewhere, too, both were restored together."""
+    if marker is None or here is None or not marker.rows_in or here.accepted:
+        return
+    if marker.rows_in == here.rows or marker.stands_in != here.markers:
+        return
+    raise TargetChanged(
+        f"The target is another one of its name: rows went to {marker.rows_in}, and it is {here.rows} now, while its"
+        " markers stayed where they were",
+        where=f"{target}, {_where(wanted)}",
+        next_step=f"Give the former one its name back. Or, if this one has all its rows, {here.accepting}. Or delete"
+        " the connector and apply it again: under its new id it delivers whatever the source still has",
+    )
 
 
 def check_owner(marker: Marker | None, attempt: Attempt, wanted: Range) -> None:

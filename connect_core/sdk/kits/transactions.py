@@ -21,6 +21,7 @@ from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits.contract import perform
+from connect_core.sdk.kits.identity import identity_of
 from connect_core.sdk.kits.marker import Marker
 from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
@@ -34,7 +35,7 @@ _LATE = "The target takes this row now, but had refused it in an earlier attempt
 
 class TransactionConnection(Protocol):
     """The author's way into the target, with one transaction at a time. Each method raises Unreachable when the target
-    does not answer."""
+    does not answer. It may be `Identified` (`kits.identity`): then another target of the same name is noticed."""
 
     def begin(self, name: str) -> str | None:
         """Begins a transaction; returns the marker called `name`, None where there is none. Until the transaction ends
@@ -76,20 +77,23 @@ class TransactionSink(OneTarget, ABC):
         with self.connect() as connection:
             name = markers.name_of(attempt.uid, wanted.range.stream, wanted.range.partition)
             kept = self._kept(connection, name)
-            begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt)
+            here = identity_of(connection)
+            markers.check_target(kept, here, wanted.range, self.target)
+            begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt).kept_in(here)
             perform(connection.commit, name, begun.encode())
             yield _Writer(connection, name, self, begun, attempt, wanted.range)
 
     def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
         wanted, known = item.range, settled(item, self.target)
         name = markers.name_of(attempt.uid, wanted.stream, wanted.partition)
-        kept = self._kept(connection, name)
+        kept, here = self._kept(connection, name), identity_of(connection)
         try:
+            markers.check_target(kept, here, wanted, self.target)
             markers.check_kept(kept, wanted, known)
         except TargetChanged as error:
             connection.rollback()
             return ScanResult(failure=Failure.of(error))
-        perform(connection.commit, name, markers.taken_over(kept, wanted, attempt).encode())
+        perform(connection.commit, name, markers.taken_over(kept, wanted, attempt).kept_in(here).encode())
         return markers.found(kept, item.range, known, self.target)
 
     def _kept(self, connection: TransactionConnection, name: str) -> Marker | None:
@@ -175,6 +179,10 @@ class _Writer:
             markers.check_owner(marker, self._attempt, self._range)
 
     def _commit(self, after: Marker) -> None:
+        """Raises TargetChanged where another target has got the name since this one was opened."""
+        here = identity_of(self._connection)
+        markers.check_target(self._now, here, self._range, self._target)
+        after = after.kept_in(here)
         text = after.encode()
         perform(self._connection.commit, self._name, text)
         self._keep(after)

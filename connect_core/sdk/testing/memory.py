@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from connect_core.errors import Unreachable
+from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.keyed import AGAIN, STORED, Answer, KeyedSink
 from connect_core.sdk.kits.polled import Polled, PolledSource
 from connect_core.sdk.kits.refused import RowsRefused
@@ -48,6 +49,7 @@ class Database:
     patience_s: float = 5.0
     hated: set[bytes | None] = field(default_factory=lambda: {HATED})
     owners: dict[str, _Transaction] = field(default_factory=dict)
+    identity: TargetIdentity = field(default_factory=lambda: TargetIdentity("rows 1", "markers 1"))
 
     def values(self) -> list[bytes | None]:
         return [row.value for row in self.rows]
@@ -82,6 +84,9 @@ class _Transaction:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._rows: list[Record] = []
+
+    def identity(self) -> TargetIdentity:
+        return self._database.identity
 
     def begin(self, name: str) -> str | None:
         self._database.lock(name, self)

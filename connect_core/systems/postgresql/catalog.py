@@ -47,6 +47,7 @@ class TableColumn(NamedTuple):
 
 
 class Table(NamedTuple):
+    oid: int
     columns: tuple[TableColumn, ...]
     key: tuple[str, ...]
     """Of its primary key; empty without one."""
@@ -72,7 +73,7 @@ def read_table(database: psycopg2.extensions.connection, table: str) -> Table | 
         key = tuple(name for (name,) in cursor.fetchall())
         cursor.execute(_UNIQUE, (number,))
         unique = frozenset(frozenset(names) for (names,) in cursor.fetchall())
-    return Table(columns, key, unique, persistence == "u")
+    return Table(number, columns, key, unique, persistence == "u")
 
 
 def quoted(table: str) -> str:

@@ -10,7 +10,10 @@ _KEPT = "The database keeps what it has committed: no failover to a standby that
 _MARKERS = "Nobody changes or deletes the rows of the table of markers"
 _ONE_PARTITION = "All records of a key come from one partition"
 _KNOWN_KEY = "An update that changes the key brings the row as it was (before), or comes as a delete and an insert"
-_SAME_TABLE = "The table is not replaced by another one of its name"
+_SAME_TABLE = (
+    "Nobody empties the table, or replaces it together with the table of markers by two that do not belong together"
+)
+_ACCEPTED = "The table of accepts_table has all rows of the former one"
 _LETTERS = (
     "No ledger is brought back from a backup of before the last 1,000 stretches of refused rows of a partition, nor of"
     " before Waybill kept them: what was refused before these counts as delivered then"
@@ -19,7 +22,7 @@ _NEWEST = "No backfill and no replay of dead letters moves older records of a ke
 
 
 def guarantee(role: Role, options: Json) -> Guarantee:
-    conditions = (f"{_KEPT}.", f"{_MARKERS}.", f"{_SAME_TABLE}.", f"{_LETTERS}.")
-    if options.get("mode") == "upsert":
-        return Guarantee("exactly once", (*conditions, f"{_ONE_PARTITION}.", f"{_KNOWN_KEY}.", f"{_NEWEST}."), order="")
-    return Guarantee("exactly once", conditions)
+    accepted = (_ACCEPTED,) if options.get("accepts_table") else ()
+    of_keys = (_ONE_PARTITION, _KNOWN_KEY, _NEWEST) if options.get("mode") == "upsert" else ()
+    conditions = tuple(f"{one}." for one in (_KEPT, _MARKERS, _SAME_TABLE, *accepted, _LETTERS, *of_keys))
+    return Guarantee("exactly once", conditions, order="" if of_keys else None)

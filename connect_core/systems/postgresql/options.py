@@ -95,6 +95,14 @@ class PostgresSinkOptions(PostgresOptions):
         "made where it is missing. With another one a connector does not know what it has delivered",
         examples=["ops.waybill_markers"],
     )
+    accepts_table: int | None = Field(
+        default=None,
+        ge=1,
+        description="The oid of a table that was put in the place of the former one, with all its rows: it is written "
+        "on. Without this a table that was replaced stops the connector",
+        examples=[20000],
+        json_schema_extra={"policy": True},
+    )
     statement_timeout_s: float = Field(
         default=30.0,
         gt=0,

@@ -29,7 +29,8 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
         version, is_standby = asking.fetchone() or ("", False)
         yield ProbeResult(not is_standby, f"{where} answers, PostgreSQL {version}{', a standby' if is_standby else ''}")
         table = read_table(database, given.table)
-        yield ProbeResult(table is not None, f"table {given.table} {'does not exist' if table is None else 'is there'}")
+        there = "does not exist" if table is None else f"is there, oid {table.oid}"
+        yield ProbeResult(table is not None, f"table {given.table} {there}")
         if table is not None:
             yield from _fits(table, given)
             yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)

@@ -12,6 +12,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 from connect_core.errors import Unreachable
 from connect_core.rows.types import Type, struct_of
 from connect_core.sdk.batches import ROW
+from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
@@ -22,6 +23,7 @@ from connect_core.systems.postgresql.table_writing import TableWriter
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """Of a name, until the transaction ends: also where there is nothing yet that could be locked."""
+_MISSING_STEP = "Create it, or name another one; the next attempt looks again"
 
 
 class PostgresSink(TransactionSink):
@@ -52,7 +54,7 @@ class PostgresSink(TransactionSink):
     @contextmanager
     def connect(self) -> Iterator[PostgresConnection]:
         with self._database() as database:
-            yield PostgresConnection(database, self._writer(database), self._options.markers, self.target)
+            yield PostgresConnection(database, self._writer(database), self._options, self.target)
 
     @contextmanager
     def _database(self) -> Iterator[connection]:
@@ -64,8 +66,7 @@ class PostgresSink(TransactionSink):
         with understood(self.target):
             table = read_table(database, self._options.table)
         if table is None:
-            step = "Create it, or name another one; the next attempt looks again"
-            raise Unreachable("There is no such table", where=self.target, next_step=step)
+            raise Unreachable("There is no such table", where=self.target, next_step=_MISSING_STEP)
         columns = columns_of(table, self._rows, self.target)
         return TableWriter(self._options.table, columns, self._key(table))
 
@@ -89,11 +90,22 @@ def make_markers(database: connection, markers: str, where: str) -> None:
 
 
 class PostgresConnection:
-    """A `sdk.kits.transactions.TransactionConnection`."""
+    """A `sdk.kits.transactions.TransactionConnection`, and `sdk.kits.identity.Identified`."""
 
-    def __init__(self, database: connection, table: TableWriter, markers: str, where: str) -> None:
-        self._database, self._table, self._where = database, table, where
-        self._markers = quoted(markers)
+    def __init__(self, database: connection, table: TableWriter, options: PostgresSinkOptions, where: str) -> None:
+        self._database, self._table, self._options, self._where = database, table, options, where
+        self._markers = quoted(options.markers)
+
+    def identity(self) -> TargetIdentity:
+        """By oids. A table that was written in this transaction is locked: nobody can give its name to another one."""
+        names = (quoted(self._options.table), self._markers)
+        with understood(self._where), self._database.cursor() as cursor:
+            cursor.execute("SELECT to_regclass(%s)::oid, to_regclass(%s)::oid", names)
+            table, markers = cursor.fetchone() or (None, None)
+        if table is None or markers is None:
+            raise Unreachable("There is no such table", where=self._where, next_step=_MISSING_STEP)
+        accepting = f"write accepts_table: {table} in the document's sink"
+        return TargetIdentity(f"oid {table}", f"oid {markers}", table == self._options.accepts_table, accepting)
 
     def begin(self, name: str) -> str | None:
         """Whether there is a marker or not, whoever begins with its name waits for the lock of the name."""

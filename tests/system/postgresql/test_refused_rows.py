@@ -18,7 +18,7 @@ from tests.site import Site
 
 pytestmark = pytest.mark.server
 
-ROWS, EVERY = 4_000, 20
+ROWS, EVERY = 3_000, 20
 ATTEMPTS = 12
 
 
@@ -103,7 +103,7 @@ def test_hundreds_of_refused_rows_take_few_ranges(bare_site: Site, database: Dat
     run(bare_site)
     receipts = check(bare_site, database, ROWS)
     assert sum(one["rejected"] for one in receipts) == ROWS // EVERY
-    assert len(receipts) <= 10
+    assert len(receipts) < ROWS // EVERY // 4, "they end with their quantum"
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])

@@ -347,7 +347,9 @@ def test_the_probe_says_what_is_missing(bare_site: Site, database: Database) -> 
     database.run("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
     write(bare_site, {"id": 1, "name": "a"})
     apply(bare_site, database.sink("t", mode="upsert"))
-    assert "table waybill_markers will be made" in bare_site.waybill("check", "a.yaml", "--probe")
+    said, [(oid,)] = bare_site.waybill("check", "a.yaml", "--probe"), database.run("SELECT 't'::regclass::oid")
+    assert "table waybill_markers will be made" in said
+    assert f"is there, oid {oid}" in said
     user = f"u_{database.options['database']}"
     database.run(f"CREATE ROLE {user} LOGIN PASSWORD 'x'", f"GRANT INSERT ON t TO {user}")
     (bare_site.folder / "key").write_text("pw=x\n")

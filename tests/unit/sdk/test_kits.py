@@ -85,10 +85,11 @@ def test_who_has_looked_does_not_begin_when_another_attempt_has_the_marker(marke
 def test_what_is_stored_of_a_marker() -> None:
     """In tables of others: word for word."""
     kept = Marker(1, 2, 3, 4, "o", 5, 6, 7, 8, owner="host epoch 8", refused=((2, 3), (9, 12)), refused_since=1)
+    kept = replace(kept, rows_in="oid 7", stands_in="oid 8")
     assert kept.encode() == (
         '{"version": 2, "owner": "host epoch 8", "incarnation": 1, "since": 2, "position": 3, "count": 4, '
         '"origin": "o", "begin": 5, "settled": 6, "highest": 7, "elsewhere": 8, "refused": [[2, 3], [9, 12]], '
-        '"refused_since": 1}'
+        '"refused_since": 1, "rows_in": "oid 7", "stands_in": "oid 8"}'
     )
     assert Marker.decode(kept.encode(), "here") == kept
 
