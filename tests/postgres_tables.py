@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg2
+from psycopg2.extensions import connection
 
 Row = tuple[Any, ...]
 
@@ -30,13 +31,20 @@ class Database:
 
     def run(self, *statements: str) -> list[Row]:
         """Rows of the last one."""
+        with closing(self.connected(autocommit=True)) as database, database.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def connected(self, *, autocommit: bool = False) -> connection:
+        """A session of another program."""
         options = dict(self.options)
-        with closing(psycopg2.connect(dbname=options.pop("database"), **options)) as database:
-            database.autocommit = True
-            with database.cursor() as cursor:
-                for statement in statements:
-                    cursor.execute(statement)
-                return cursor.fetchall() if cursor.description else []
+        database = psycopg2.connect(dbname=options.pop("database"), **options)
+        database.autocommit = autocommit
+        return database
 
     def sink(self, table: str, **more: Any) -> dict[str, Any]:
+        return {"postgresql": {**self.options, "table": table, **more}}
+
+    def source(self, table: str, **more: Any) -> dict[str, Any]:
         return {"postgresql": {**self.options, "table": table, **more}}

@@ -9,6 +9,7 @@ from psycopg2.extensions import connection
 
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import PostgresOptions, PostgresSinkOptions
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds: a server that has vanished is noticed within half a minute."""
@@ -43,8 +44,13 @@ def _settings(options: PostgresOptions) -> str:
         "datestyle": "ISO",
         "bytea_output": "hex",
         "array_nulls": "on",
+        "intervalstyle": "postgres",
+        "extra_float_digits": "1",
     }
-    if isinstance(options, PostgresSinkOptions):
+    if isinstance(options, PostgresSourceOptions):
+        # A policy that hides rows is an error: a row that is shown later would never be read.
+        said |= {"default_transaction_read_only": "on", "row_security": "off"}
+    if isinstance(options, PostgresSinkOptions | PostgresSourceOptions):
         statement, lock = round(options.statement_timeout_s * 1000), round(options.lock_timeout_s * 1000)
         said |= {
             "statement_timeout": str(max(1, statement)),

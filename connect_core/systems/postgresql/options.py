@@ -1,4 +1,4 @@
-"""Options of the PostgreSQL sink, as a document gives them once its references are resolved."""
+"""Options of PostgreSQL and of its sink, as a document gives them once its references are resolved."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def split_table(text: str) -> tuple[str, str]:
     return schema or "public", name
 
 
-def _identifier(text: str) -> str:
+def checked_name(text: str) -> str:
     if not text or "\0" in text or len(text.encode()) > MAX_NAME:
         raise ValueError(f"must be a name of 1 to {MAX_NAME} bytes")
     return text
 
 
-def _table(text: str) -> str:
+def checked_table(text: str) -> str:
     if text.count(".") > 1:
         raise ValueError("must be TABLE or SCHEMA.TABLE")
     for name in split_table(text):
-        _identifier(name)
+        checked_name(name)
     return text
 
 
@@ -45,7 +45,7 @@ class PostgresOptions(BaseModel):
 
     host: str = Field(min_length=1, description="Where the server is", examples=["db.example.com"])
     port: int = Field(default=5432, gt=0, lt=65536, description="Its port", examples=[5432])
-    database: Annotated[str, AfterValidator(_identifier)] = Field(description="The database", examples=["shop"])
+    database: Annotated[str, AfterValidator(checked_name)] = Field(description="The database", examples=["shop"])
     user: str = Field(min_length=1, description="Who writes", examples=["waybill"])
     password: str = Field(default="", description="Of that user, by reference", examples=["${env:SHOP_PASSWORD}"])
     tls: bool = Field(
@@ -75,7 +75,7 @@ class PostgresOptions(BaseModel):
 class PostgresSinkOptions(PostgresOptions):
     """A table, and how records become its rows."""
 
-    table: Annotated[str, AfterValidator(_table)] = Field(
+    table: Annotated[str, AfterValidator(checked_table)] = Field(
         description="TABLE or SCHEMA.TABLE; the sink makes none", examples=["orders"]
     )
     mode: Literal["insert", "upsert"] = Field(
@@ -84,12 +84,12 @@ class PostgresSinkOptions(PostgresOptions):
         "new one; and a change that says so deletes it",
         examples=["upsert"],
     )
-    key: list[Annotated[str, AfterValidator(_identifier)]] = Field(
+    key: list[Annotated[str, AfterValidator(checked_name)]] = Field(
         default_factory=list,
         description="Of upsert: the columns that tell rows apart; by default the primary key of the table",
         examples=[["id"]],
     )
-    markers: Annotated[str, AfterValidator(_table)] = Field(
+    markers: Annotated[str, AfterValidator(checked_table)] = Field(
         default=MARKERS,
         description="The table in which the sink keeps how far it has come, in the same transactions as rows. It is "
         "made where it is missing. With another one a connector does not know what it has delivered",

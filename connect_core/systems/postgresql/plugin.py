@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
+from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.guarantee import guarantee
-from connect_core.systems.postgresql.options import PostgresSinkOptions, follows_changes
+from connect_core.systems.postgresql.options import PostgresSinkOptions, follows_changes, split_table
+from connect_core.systems.postgresql.source_guarantee import GUARANTEE
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _source(options: PostgresSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.postgresql.source import PostgresSource
+
+    return PostgresSource(options, resources)
 
 
 def _sink(options: PostgresSinkOptions, resources: ExitStack | None) -> Sink:
@@ -18,19 +32,48 @@ def _sink(options: PostgresSinkOptions, resources: ExitStack | None) -> Sink:
     return PostgresSink(options)
 
 
+def _guarantee(role: Role, options: Json) -> Guarantee:
+    return GUARANTEE if role == "source" else guarantee(role, options)
+
+
+def _feeds(sink: Json, source: Json) -> bool:
+    return _table_of(sink) == _table_of(source)
+
+
+def _table_of(options: Json) -> tuple[object, ...]:
+    place = (options.get("host"), options.get("port", 5432), options.get("database"))
+    return (*place, *split_table(str(options.get("table"))))
+
+
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    if role == "source":
+        from connect_core.systems.postgresql.source_probing import probe as probe_source
+
+        return probe_source(options)
     from connect_core.systems.postgresql.probing import probe
 
     return probe(role, options)
 
 
+def _peek_source(options: PostgresSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.postgresql.source_peeking import newest_rows
+
+    return newest_rows(options, last)
+
+
 PLUGIN = Plugin(
     name="postgresql",
     title="Tables of PostgreSQL",
+    source_options=PostgresSourceOptions,
     sink_options=PostgresSinkOptions,
+    open_source=_source,
     open_sink=_sink,
     takes_rows=True,
+    source_fields=frozenset({"payload", "text", "key"}),
     follows_changes=follows_changes,
-    guarantee=guarantee,
+    feeds=_feeds,
+    guarantee=_guarantee,
     probe=_probe,
+    peek_source=_peek_source,
+    unit="rows",
 )

@@ -1,0 +1,164 @@
+"""What the database says of a table that is read: which one it is, its columns, and where its ids come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from psycopg2.extensions import cursor
+
+from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.systems.postgresql.catalog import TableColumn, quoted, read_table
+from connect_core.systems.postgresql.readable import is_readable
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+
+OLDEST = 120000
+"""The oldest version of which the catalog is known."""
+WHOLE = ("smallint", "integer", "bigint")
+_SERVER = """
+SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('server_encoding'),
+       (SELECT system_identifier FROM pg_control_system()),
+       (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+_CLASS = "SELECT oid, relkind, relhassubclass FROM pg_class WHERE oid = to_regclass(%s)"
+_COLUMN = "SELECT attnum, attnotnull FROM pg_attribute WHERE attrelid = %s AND attname = %s AND NOT attisdropped"
+_INDEXES = """
+SELECT indisunique AND indnkeyatts = 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_am m ON m.oid = c.relam
+WHERE indrelid = %s AND indkey[0] = %s AND indisvalid AND indpred IS NULL AND amname = 'btree'
+"""
+"""Those that begin with the column; of each whether it alone is unique."""
+_SEQUENCES = """
+SELECT s.seqrelid, s.seqrelid::regclass::text, s.seqcache, s.seqcycle, s.seqincrement,
+       has_table_privilege(s.seqrelid, 'SELECT')
+FROM pg_sequence s JOIN pg_depend d ON
+  (d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
+   AND d.refobjid = %(table)s AND d.refobjsubid = %(column)s AND d.deptype IN ('a', 'i'))
+  OR (d.refclassid = 'pg_class'::regclass AND d.refobjid = s.seqrelid AND d.classid = 'pg_attrdef'::regclass
+      AND d.objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = %(table)s AND adnum = %(column)s))
+GROUP BY 1, 2, 3, 4, 5, 6
+"""
+"""The one that belongs to the column, and those that its default draws from."""
+
+
+class Sequence(NamedTuple):
+    number: int
+    name: str
+    """As SQL names it."""
+    cache: int
+    cycles: bool
+    step: int
+    may_read: bool
+
+
+class SourceTable(NamedTuple):
+    number: int
+    """Its oid."""
+    origin: str
+    """Names this column of this table in this cluster, and nothing that replaces one of them (`sdk.values.ORIGIN`)."""
+    columns: tuple[TableColumn, ...]
+    id: str
+    """The column by which new rows are found."""
+    key: tuple[TableColumn, ...]
+    """Of its primary key."""
+    sequences: tuple[Sequence, ...]
+
+    @property
+    def watched(self) -> list[int]:
+        """Relations on which a transaction that draws an id holds a lock; partitions of the table not counted."""
+        return [self.number, *(one.number for one in self.sequences)]
+
+
+def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceTable:
+    """Raises Unreachable where it is not there, Refused by a server that shows no locks, and ConfigError with the first
+    thing for which rows of it could be lost or changed."""
+    where = f"{options.address}/{options.table}"
+    cluster = _cluster(asking, where)
+    table, (number, kind, has_parts) = read_table(asking.connection, options.table), _class(asking, options, where)
+    if kind not in "rp":
+        raise ConfigError("This is no table", where=where, next_step="Name a table; views have no rows of their own")
+    if table is None:
+        raise _missing(where)
+    ids = options.incrementing or _id_of(table.columns, table.key, where)
+    for wrong, step in _misfits_of_columns(table.columns, ids):
+        raise ConfigError(wrong, where=where, next_step=step)
+    asking.execute(_COLUMN, (number, ids))
+    [attribute, required] = asking.fetchone() or (0, False)
+    asking.execute(_INDEXES, (number, attribute))
+    uniques = [bool(unique) for (unique,) in asking.fetchall()]
+    asking.execute(_SEQUENCES, {"table": number, "column": attribute})
+    sequences = tuple(Sequence(*row) for row in asking.fetchall())
+    for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
+        raise ConfigError(wrong, where=where, next_step=step)
+    origin = hashlib.blake2b(f"{cluster}/{number}/{attribute}".encode(), digest_size=8).hexdigest()
+    by_name = {column.name: column for column in table.columns}
+    return SourceTable(number, origin, table.columns, ids, tuple(by_name[name] for name in table.key), sequences)
+
+
+def _cluster(asking: cursor, where: str) -> str:
+    asking.execute(_SERVER)
+    is_standby, version, encoding, system, database = asking.fetchone() or (True, 0, "", 0, 0)
+    if is_standby:
+        words = "The server is a standby: it does not show which transactions still write"
+        raise Refused(words, where=where, next_step="Name the primary server as host")
+    if version < OLDEST:
+        raise Refused("The server is older than PostgreSQL 12", where=where, next_step="Upgrade it")
+    if encoding == "SQL_ASCII":
+        step = "Make a database with ENCODING UTF8, and move the table there"
+        raise Refused("The database does not say how its texts are encoded (SQL_ASCII)", where=where, next_step=step)
+    return f"{system}/{database}"
+
+
+def _class(asking: cursor, options: PostgresSourceOptions, where: str) -> tuple[int, str, bool]:
+    asking.execute(_CLASS, (quoted(options.table),))
+    if (found := asking.fetchone()) is None:
+        raise _missing(where)
+    number, kind, has_parts = found
+    return number, kind, has_parts
+
+
+def _missing(where: str) -> Unreachable:
+    step = "Create it, or name another one; the next attempt looks again"
+    return Unreachable("There is no such table", where=where, next_step=step)
+
+
+def _id_of(columns: tuple[TableColumn, ...], key: tuple[str, ...], where: str) -> str:
+    kinds = {column.name: column.kind for column in columns}
+    if len(key) != 1 or kinds[key[0]] not in WHOLE:
+        words = "The primary key of the table is not one column of whole numbers"
+        raise ConfigError(words, where=where, next_step="Write incrementing: COLUMN, a column whose numbers ascend")
+    return key[0]
+
+
+def _misfits_of_columns(columns: tuple[TableColumn, ...], ids: str) -> Iterator[tuple[str, str]]:
+    kinds = {column.name: column.kind for column in columns}
+    if ids not in kinds:
+        yield f"The table has no column {ids}", "Name the column whose numbers ascend as incrementing"
+    elif kinds[ids] not in WHOLE:
+        yield f"Column {ids} is {kinds[ids]}", f"Name one of {', '.join(WHOLE)} as incrementing"
+    for column in columns:
+        if not is_readable(column):
+            step = "docs/tables.md has the types that are kept exactly. Change the column, or copy the table without it"
+            yield f"Column {column.name} is {column.kind}, which is not kept exactly", step
+
+
+def _misfits_of_index(ids: str, required: bool, uniques: list[bool], has_parts: bool) -> Iterator[tuple[str, str]]:
+    if not required:
+        yield f"Column {ids} takes NULL, and such rows would never be read", f"ALTER TABLE … ALTER {ids} SET NOT NULL"
+    if not uniques:
+        yield f"No index of the table begins with column {ids}", f"CREATE UNIQUE INDEX CONCURRENTLY ON … ({ids})"
+    elif not any(uniques) and not has_parts:
+        words = f"No index of the table says that column {ids} alone is unique"
+        yield words, f"CREATE UNIQUE INDEX CONCURRENTLY ON … ({ids})"
+
+
+def _misfits_of_sequences(sequences: tuple[Sequence, ...]) -> Iterator[tuple[str, str]]:
+    for one in sequences:
+        if one.cache > 1:
+            words = f"Sequence {one.name} has CACHE {one.cache}: sessions keep ids, and insert them after higher ones"
+            yield words, f"ALTER SEQUENCE {one.name} CACHE 1"
+        if one.cycles:
+            yield f"Sequence {one.name} begins again at its end (CYCLE)", f"ALTER SEQUENCE {one.name} NO CYCLE"
+        if one.step < 0:
+            yield f"Sequence {one.name} counts down", "Name another column as incrementing, whose numbers ascend"

@@ -1,0 +1,20 @@
+"""The newest rows of a table, for people. Reads only."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pyarrow as pa
+
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.table_reading import as_it_is, newest, record_batch
+
+
+def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:
+    where = f"{options.address}/{options.table}"
+    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        with as_it_is(asking, options) as table:
+            rows = newest(asking, options.table, table, last)
+        return pa.Table.from_batches([record_batch(rows)])

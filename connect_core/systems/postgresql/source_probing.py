@@ -1,0 +1,70 @@
+"""What a database says of the table that a source reads, for `check --probe`. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from psycopg2.extensions import cursor
+
+from connect_core.errors import ConfigError, Unreachable
+from connect_core.sdk.plugin import ProbeResult
+from connect_core.sdk.values import Json
+from connect_core.systems.postgresql.catalog import quoted
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.standing import sequence_stands_at, writers
+
+
+def probe(options: Json) -> Iterator[ProbeResult]:
+    given = PostgresSourceOptions.model_validate(options)
+    where = given.address
+    with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
+        asking.execute("SELECT current_setting('server_version')")
+        [version] = asking.fetchone() or ("",)
+        yield ProbeResult(True, f"{where} answers, PostgreSQL {version}")
+        try:
+            table = read_source_table(asking, given)
+        except (ConfigError, Unreachable) as error:
+            yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
+            return
+        yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+        yield from _rights(asking, given)
+        yield from _numbers(asking, table)
+        if many := len(writers(asking, table)):
+            yield ProbeResult(True, f"transactions that write to it at this moment: {many} (pg_locks)")
+
+
+def _rights(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:
+    asking.execute(
+        "SELECT has_table_privilege(%(table)s, 'SELECT'), relrowsecurity AND NOT relforcerowsecurity AND"
+        " pg_has_role(relowner, 'USAGE') OR NOT relrowsecurity OR (SELECT rolbypassrls OR rolsuper FROM pg_roles"
+        " WHERE rolname = current_user) FROM pg_class WHERE oid = to_regclass(%(table)s)",
+        {"table": quoted(given.table)},
+    )
+    may_read, sees_all = asking.fetchone() or (False, False)
+    if may_read:
+        yield ProbeResult(True, f"{given.user} has SELECT on {given.table}")
+    else:
+        yield ProbeResult(False, f"{given.user} lacks SELECT on {given.table}: GRANT SELECT")
+    if not sees_all:
+        words = f"row-level security hides rows of {given.table} from {given.user}: ALTER ROLE {given.user} BYPASSRLS"
+        yield ProbeResult(False, words)
+
+
+def _numbers(asking: cursor, table: SourceTable) -> Iterator[ProbeResult]:
+    if not table.sequences:
+        yield ProbeResult(
+            True, f"column {table.id} has no sequence: rows must be inserted in the order of their numbers"
+        )
+    for one in table.sequences:
+        if not one.may_read:
+            words = f"whether {one.name} is set back is not noticed: GRANT SELECT ON SEQUENCE {one.name}"
+            yield ProbeResult(True, words)
+        elif one.step > 1:
+            words = f"{one.name} counts by {one.step}: programs must not keep numbers of a step for later rows"
+            yield ProbeResult(True, words)
+    if (stands_at := sequence_stands_at(asking, table)) is not None:
+        yield ProbeResult(True, f"the sequence of column {table.id} is at {stands_at}")

@@ -1,0 +1,52 @@
+"""One look at a table that others write: its highest id, and then who may still bring a lower one."""
+
+from __future__ import annotations
+
+from psycopg2.extensions import cursor
+
+from connect_core.systems.postgresql.catalog import quoted, quoted_name
+from connect_core.systems.postgresql.finality import Writer
+from connect_core.systems.postgresql.source_catalog import SourceTable
+
+_WRITERS = """
+WITH RECURSIVE watched AS (
+  SELECT unnest(%s::oid[]) AS number UNION SELECT inhrelid FROM pg_inherits JOIN watched ON inhparent = number
+)
+SELECT DISTINCT virtualtransaction, pid IS NULL FROM pg_locks
+WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND relation IN (SELECT number FROM watched)
+  AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+"""
+"""`nextval` holds RowExclusiveLock on its sequence until the end of its transaction, also when a savepoint is rolled
+back; so does an INSERT on its table and on the partition. A prepared transaction has no process."""
+
+
+def extent(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, int | None]:
+    """The lowest and the highest id that are committed; None of an empty table."""
+    ids = quoted_name(table.id)
+    asking.execute(f"SELECT min({ids}), max({ids}) FROM {quoted(name)}")
+    lowest, highest = asking.fetchone() or (None, None)
+    return lowest, highest
+
+
+def look_at(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, list[Writer]]:
+    """The order counts: the highest id first, in a statement of its own."""
+    _, highest = extent(asking, name, table)
+    return highest, writers(asking, table)
+
+
+def writers(asking: cursor, table: SourceTable) -> list[Writer]:
+    asking.execute(_WRITERS, (table.watched,))
+    return [Writer(*row) for row in asking.fetchall()]
+
+
+def sequence_stands_at(asking: cursor, table: SourceTable) -> int | None:
+    """The highest number that a sequence of the column has given out; None where there is none, or not all may be
+    read."""
+    if not table.sequences or not all(one.may_read for one in table.sequences):
+        return None
+    numbers = []
+    for one in table.sequences:
+        asking.execute(f"SELECT CASE WHEN is_called THEN last_value ELSE last_value - {one.step} END FROM {one.name}")
+        numbers += [int(number) for (number,) in asking.fetchall()]
+    return max(numbers)
