@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Writer(NamedTuple):
-    """A transaction that may have drawn an id. `prepared`: it waits for the second phase of a two-phase commit."""
+class OpenTransaction(NamedTuple):
+    """One that may have drawn an id. `prepared`: it waits for the second phase of a two-phase commit."""
 
     name: str
     prepared: bool
@@ -41,7 +41,7 @@ class Finality:
         """Behind the highest id that was seen: `end` comes to it, unless a transaction goes on for ever."""
         return self._candidates[-1].end if self._candidates else self.end
 
-    def look(self, newest: int | None, writers: Collection[Writer]) -> None:
+    def look(self, newest: int | None, writers: Collection[OpenTransaction]) -> None:
         """`newest` is the highest id that was committed before `writers` were listed."""
         names = {one.name for one in writers}
         self._keep_waiting(names, {one.name for one in writers if one.prepared})

@@ -180,7 +180,7 @@ class PostgresSource:
                 " there: the next rows would come below them",
                 where=self._where,
                 next_step="Set it to the highest number of a row (setval). If no row gets its number from it, detach it"
-                " (ALTER TABLE … DROP DEFAULT, ALTER SEQUENCE … OWNED BY NONE). If it begins anew with an emptied"
+                " (ALTER TABLE … DROP DEFAULT, ALTER SEQUENCE … OWNED BY NONE). If it was restarted for an emptied"
                 " table, move the position with `waybill offsets set`",
             )
 

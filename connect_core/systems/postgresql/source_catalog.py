@@ -42,7 +42,7 @@ GROUP BY 1, 2, 3, 4, 5, 6
 """The one that belongs to the column, and those that its default draws from."""
 
 
-class Sequence(NamedTuple):
+class IdSequence(NamedTuple):
     number: int
     name: str
     """As SQL names it."""
@@ -62,7 +62,7 @@ class SourceTable(NamedTuple):
     """The column by which new rows are found."""
     key: tuple[TableColumn, ...]
     """Of its primary key."""
-    sequences: tuple[Sequence, ...]
+    sequences: tuple[IdSequence, ...]
 
     @property
     def watched(self) -> list[int]:
@@ -88,7 +88,7 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     asking.execute(_INDEXES, (number, attribute))
     uniques = [bool(unique) for (unique,) in asking.fetchall()]
     asking.execute(_SEQUENCES, {"table": number, "column": attribute})
-    sequences = tuple(Sequence(*row) for row in asking.fetchall())
+    sequences = tuple(IdSequence(*row) for row in asking.fetchall())
     for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
         raise ConfigError(wrong, where=where, next_step=step)
     origin = hashlib.blake2b(f"{cluster}/{number}/{attribute}".encode(), digest_size=8).hexdigest()
@@ -153,7 +153,7 @@ def _misfits_of_index(ids: str, required: bool, uniques: list[bool], has_parts: 
         yield words, f"CREATE UNIQUE INDEX CONCURRENTLY ON … ({ids})"
 
 
-def _misfits_of_sequences(sequences: tuple[Sequence, ...]) -> Iterator[tuple[str, str]]:
+def _misfits_of_sequences(sequences: tuple[IdSequence, ...]) -> Iterator[tuple[str, str]]:
     for one in sequences:
         if one.cache > 1:
             words = f"Sequence {one.name} has CACHE {one.cache}: sessions keep ids, and insert them after higher ones"

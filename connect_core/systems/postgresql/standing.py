@@ -5,7 +5,7 @@ from __future__ import annotations
 from psycopg2.extensions import cursor
 
 from connect_core.systems.postgresql.catalog import quoted, quoted_name
-from connect_core.systems.postgresql.finality import Writer
+from connect_core.systems.postgresql.finality import OpenTransaction
 from connect_core.systems.postgresql.source_catalog import SourceTable
 
 _WRITERS = """
@@ -29,15 +29,15 @@ def extent(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, i
     return lowest, highest
 
 
-def look_at(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, list[Writer]]:
+def look_at(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, list[OpenTransaction]]:
     """The order counts: the highest id first, in a statement of its own."""
     _, highest = extent(asking, name, table)
     return highest, writers(asking, table)
 
 
-def writers(asking: cursor, table: SourceTable) -> list[Writer]:
+def writers(asking: cursor, table: SourceTable) -> list[OpenTransaction]:
     asking.execute(_WRITERS, (table.watched,))
-    return [Writer(*row) for row in asking.fetchall()]
+    return [OpenTransaction(*row) for row in asking.fetchall()]
 
 
 def sequence_stands_at(asking: cursor, table: SourceTable) -> int | None:
