@@ -13,6 +13,7 @@ _KNOWN_KEY = "An update that changes the key brings the row as it was (before), 
 _SAME_TABLE = (
     "Nobody empties the table, or replaces it together with the table of markers by two that do not belong together"
 )
+_NO_SWAP = "No transaction gives a row the key that another row has until later in it (a key that is DEFERRABLE)"
 _ACCEPTED = "The table of accepts_table has all rows of the former one"
 _LETTERS = (
     "No ledger is brought back from a backup of before the last 1,000 stretches of refused rows of a partition, nor of"
@@ -23,6 +24,6 @@ _NEWEST = "No backfill and no replay of dead letters moves older records of a ke
 
 def guarantee(role: Role, options: Json) -> Guarantee:
     accepted = (_ACCEPTED,) if options.get("accepts_table") else ()
-    of_keys = (_ONE_PARTITION, _KNOWN_KEY, _NEWEST) if options.get("mode") == "upsert" else ()
+    of_keys = (_ONE_PARTITION, _KNOWN_KEY, _NO_SWAP, _NEWEST) if options.get("mode") == "upsert" else ()
     conditions = tuple(f"{one}." for one in (_KEPT, _MARKERS, _SAME_TABLE, *accepted, _LETTERS, *of_keys))
     return Guarantee("exactly once", conditions, order="" if of_keys else None)
