@@ -20,7 +20,10 @@ MOST_RECORDS = 100
 """What so many records of a batch need is said at once."""
 
 _THEN = "Make room, write the field in the document, apply it, and replay the dead letter"
-TOO_MANY = f"runs add or widen at most {MOST_EVOLVED} fields: apply the document with those that it has"
+TOO_MANY = (
+    f"runs add or widen at most {MOST_EVOLVED} fields, and have: apply the document with the fields that"
+    " `waybill connectors show` has of it, and they count no more"
+)
 
 
 class Needs(NamedTuple):

@@ -26,6 +26,7 @@ _ELSEWHERE = {
     "outbox.EventRouter": "write rules in a native document, as to: 'outbox.event.{$.aggregatetype}' and keys",
 }
 """What does the same here."""
+_SWITCH = ("true", "false")
 
 
 def _unwrap(part: PeerPart, chain: Chain) -> None:
@@ -58,7 +59,7 @@ def _rewrites(part: PeerPart) -> bool:
     option = _MODE if part.get(_MODE) else _FORMER_MODE
     mode = part.get(option).lower()
     part.get(_FORMER_MODE)
-    part.get("drop.tombstones")
+    part.one_of("drop.tombstones", *_SWITCH)
     if mode in ("none", "delete-to-tombstone"):
         words = "nothing here is a tombstone: rewrite keeps a deleted row, with __deleted"
         raise part.refuse(f"{words}; a native document with a table as its sink deletes it", option)
@@ -89,9 +90,9 @@ def _check_others(part: PeerPart, chain: Chain) -> None:
     if part.get("drop.fields.header.name"):
         words = "which fields a record loses, a header of it would say: use ReplaceField$Value and exclude"
         raise part.refuse(words, "drop.fields.header.name")
-    part.get("drop.fields.from.key")
-    part.get("drop.fields.keep.schema.compatible")
-    if part.get("replace.null.with.default").lower() == "true":
+    part.one_of("drop.fields.from.key", *_SWITCH)
+    part.one_of("drop.fields.keep.schema.compatible", *_SWITCH)
+    if part.one_of("replace.null.with.default", *_SWITCH) == "true":
         raise part.refuse("defaults of a schema are not filled in here: write false", "replace.null.with.default")
     if part.get("route.by.field"):
         chain.topics = None

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from connect_core.config.peers.reading import PeerPart
 from connect_core.config.peers.state import Chain, path
 
+_OF_AIVEN = ("drop_silent", "drop_warn", "fail")
 CONFLUENT, AIVEN = "io.confluent.connect.transforms.", "io.aiven.kafka.connect.transforms."
 
 
 def _tombstones(part: PeerPart, chain: Chain) -> None:
-    part.get("behavior")
+    part.one_of("behavior", *(("warn", "ignore", "fail") if part.cls.startswith(CONFLUENT) else _OF_AIVEN))
     chain.notice(part, "accepted without effect: nothing here is a tombstone")
 
 

@@ -44,6 +44,13 @@ class PeerPart:
             raise NotKept(f"{self.prefix}.{option}", f"is missing: {_short(self.cls)} needs it")
         return value
 
+    def one_of(self, option: str, *allowed: str) -> str:
+        """One of these words, in small letters; empty where the option is not there."""
+        given = self.get(option).strip().lower()
+        if given and given not in allowed:
+            raise self.refuse(f"{given!r} is none of {', '.join(allowed)}", option)
+        return given
+
     def words(self, option: str, *others: str) -> list[str]:
         """A list with commas, under the first of these names that is there."""
         text = next((found for one in (option, *others) if (found := self.get(one))), "")

@@ -157,6 +157,10 @@ def test_events_of_some_topics_are_left_out_before(read: Read) -> None:
             "'keep' is none of rewrite, rewrite-with-tombstone, drop, tombstone",
         ),
         (
+            {**EVENTS, **chain(unwrap(drop_tombstones="maybe"))},
+            "transforms.a.drop.tombstones: line 1: 'maybe' is none of true, false",
+        ),
+        (
             {**EVENTS, **chain(unwrap(drop_fields_header_name="h"))},
             "transforms.a.drop.fields.header.name: line 1: which",
         ),

@@ -15,6 +15,7 @@ import pytest
 from connect_core.config import Settings, check, read_text
 from connect_core.config.checking import Checked
 from connect_core.config.ruling import pipeline_of
+from connect_core.errors import ConfigError
 from connect_core.pipeline.shaping import Pipeline
 from connect_core.sdk.records import encode_headers, header_pairs
 from connect_core.sdk.testing.driving import records
@@ -234,6 +235,10 @@ def test_transforms_of_packages_that_people_install(read: Read) -> None:
     hashed = hashlib.sha256("4000 Zoë".encode()).hexdigest()
     assert [(one["key"], json.loads(one["value"])["card"]) for one in found] == [(None, hashed), (None, None)]
     assert sum("nothing here is a tombstone" in one for one in checked.notices) == 2
+    for package in (CONFLUENT, AIVEN):
+        wrong = chain({"type": f"{package}TombstoneHandler", "behavior": "bogus"})
+        with pytest.raises(ConfigError, match=r"transforms.a.behavior: line 1: 'bogus' is none of"):
+            read({**JSON_SINK, "waybill.fields": {"card": "text"}, **wrong})
 
 
 def test_records_with_a_header_are_filtered(read: Read) -> None:

@@ -215,7 +215,7 @@ def test_names_that_are_data_end_at_a_limit(world: Evolving) -> None:
     assert len(world.fields()) == 51
     assert sum(one.rejected or 0 for one in world.receipts()) == 20
     letter = world.ledger.dead_letters(world.connector.uid)[0]
-    assert letter.message.endswith("runs add or widen at most 50 fields: apply the document with those that it has")
+    assert "runs add or widen at most 50 fields, and have: apply the document" in letter.message
     assert "user" not in letter.message
 
 
