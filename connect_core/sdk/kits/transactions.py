@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from connect_core.errors import Failure, TargetChanged
+from connect_core.errors import Failure, TargetChanged, TooManyRejects
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.kits import marker as markers
@@ -121,7 +121,9 @@ class _Writer:
         self._attempt, self._range = attempt, wanted
         self._bytes = 0
         self._full = False
-        """Whether the marker has no room for more stretches of this range: what comes next belongs to the next one."""
+        """What comes next belongs to the next range: the marker has no room for more stretches of this one, or a
+        refused row is not tolerated."""
+        self._taken = False
         self.on_refused: OnRefused | None = None
 
     def write(self, records: pa.RecordBatch, limit: Limit) -> int:
@@ -135,8 +137,10 @@ class _Writer:
                 if halves := _halves(part):
                     parts += reversed(halves)
                     continue
-                self._refuse(part, refusal)
+                if not self._refuse(part, refusal):
+                    break
             done += len(part)
+            self._taken = True
             if limit.quantum_left_s() <= 0:
                 break
         return done
@@ -188,14 +192,22 @@ class _Writer:
         self._keep(after)
         self._stored = text
 
-    def _refuse(self, record: pa.RecordBatch, refusal: RowsRefused) -> None:
+    def _refuse(self, record: pa.RecordBatch, refusal: RowsRefused) -> bool:
         """The marker says so when the next rows are written, or in the end: until then it does not say that the record
-        is there."""
+        is there. False where it is not tolerated: the range ends before it, and keeps the dead letters that it has.
+        Raises TooManyRejects where there is nothing before it."""
         if self.on_refused is None:
             raise refusal
         for output in range(len(record)):
-            self.on_refused(record.slice(output, 1), refusal.kind, refusal.what)
+            try:
+                self.on_refused(record.slice(output, 1), refusal.kind, refusal.what)
+            except TooManyRejects:
+                if output or not self._taken:
+                    raise
+                self._full = True
+                return False
         self._keep(self._now.refusing(int(record.column("offset")[0].as_py()), self._range.begin))
+        return True
 
     def _keep(self, after: Marker) -> None:
         begin = self._range.begin

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.server
 
 ROWS, EVERY = 3_000, 20
 ATTEMPTS = 12
+STOPPED = 5
 
 
 COUNTS = ("read", "rejected", "delivered", "deduplicated", "emitted", "possible_duplicates")
@@ -104,6 +105,17 @@ def test_hundreds_of_refused_rows_take_few_ranges(bare_site: Site, database: Dat
     receipts = check(bare_site, database, ROWS)
     assert sum(one["rejected"] for one in receipts) == ROWS // EVERY
     assert len(receipts) < ROWS // EVERY // 4, "they end with their quantum"
+
+
+def test_each_run_keeps_as_many_dead_letters_as_it_tolerates(bare_site: Site, database: Database) -> None:
+    write(bare_site, 0, 200)  # ten of them are refused
+    apply(bare_site, database, errors={"tolerance": 4})
+    for last in (86, 166):
+        said = run(bare_site, code=STOPPED)
+        assert "a run tolerates 4 of each partition" in " ".join(said.split())
+        assert database.run("SELECT max(id) FROM t") == [(last,)]
+    run(bare_site)
+    check(bare_site, database, 200)
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])

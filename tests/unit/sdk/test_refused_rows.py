@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_core.errors import TooManyRejects
 from connect_core.sdk.floors import next_floors
 from connect_core.sdk.kits import marker as markers
 from connect_core.sdk.kits import transactions
@@ -260,6 +261,29 @@ def test_a_range_without_room_for_what_was_refused_of_it_ends_behind_such_a_row(
     marker = _marker(database)
     assert (marker.refused[0], len(marker.refused)) == ((11, 12), MAX_RUNS)
     assert marker.refused_since == 10, "the oldest are forgotten, and it says so"
+
+
+def test_a_range_ends_before_a_refused_row_that_is_not_tolerated() -> None:
+    """So that the dead letters before it are settled. With nothing before it there is no receipt."""
+    database, told = Database(), list[int]()
+
+    def one_alone(row: pa.RecordBatch, kind: str, message: str) -> None:
+        if told:
+            raise TooManyRejects("One is tolerated")
+        told.append(row.column("offset")[0].as_py())
+
+    sink, item = _opened(database)
+    with sink.writer(attempt(1), item) as writer:
+        writer.on_refused = one_alone
+        assert writer.write(records([b"0", REFUSED, b"2", REFUSED, b"4"], 0), limit()) == 3
+        assert writer.write(records([b"4"], 4), limit()) == 0
+        assert writer.flush(limit()).records == 2
+    sink, item = _opened(database, 3, settled=2)
+    with sink.writer(attempt(2), item) as writer:
+        writer.on_refused = one_alone
+        with pytest.raises(TooManyRejects):
+            writer.write(records([REFUSED, b"4"], 3), limit())
+    assert (database.values(), told) == ([b"0", b"2"], [1])
 
 
 def test_a_table_that_says_it_refuses_some_and_then_takes_each_has_all_of_them() -> None:
