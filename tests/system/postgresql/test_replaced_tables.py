@@ -16,7 +16,7 @@ from connect_core.sdk.values import Bounds, OpenRange
 from connect_core.systems.postgresql.options import PostgresSinkOptions
 from connect_core.systems.postgresql.sink import PostgresSink
 from tests.faults.kit.journeys import SHORT_LEASES
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import ended, wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
 
@@ -158,6 +158,24 @@ def test_a_marker_of_a_former_version_is_taken_as_it_is(delivered: Site, databas
     assert marker(database)["version"] == 1
     run(delivered)
     assert (ids(database), marker(database)["rows_in"]) == ([2], f"oid {oid(database)}")
+
+
+def test_a_table_that_is_replaced_within_a_window_ends_it(bare_site: Site, database: Database) -> None:
+    """A worker has its connection open, and follows the file."""
+    database.run(f"CREATE TABLE next {COLUMNS}")
+    write(bare_site, 1)
+    apply(bare_site, database)
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "60s") as process:
+        wait_for(lambda: ids(database) == [1], "the first row")
+        write(bare_site, 2)
+        wait_for(lambda: ids(database) == [1, 2], "a row of the window")
+        database.run(*SWAPPED)
+        write(bare_site, 3)
+        assert ended(process) == STOPPED
+    assert (ids(database), ids(database, "former")) == ([], [1, 2])
+    database.run("ALTER TABLE t RENAME TO next", "ALTER TABLE former RENAME TO t")
+    run(bare_site)
+    assert ids(database) == [1, 2, 3]
 
 
 def test_a_table_that_is_replaced_under_an_open_writer_gets_nothing(database: Database) -> None:
