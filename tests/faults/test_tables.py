@@ -39,7 +39,7 @@ class Filling:
     """Of change events: the rows that there are, by place and number."""
     written: int = 0
 
-    def apply(self, **sink: Any) -> None:
+    def apply(self, errors: Any = None, **sink: Any) -> None:
         form = "debezium" if sink.get("mode") == "upsert" else "json"
         self.site.apply(
             "fill",
@@ -49,6 +49,7 @@ class Filling:
                 "parse": {"format": form, "fields": FIELDS},
                 "limits": {"range_records": 1_500},
                 "tasks": 2,
+                **({"errors": errors} if errors else {}),
             },
         )
 
@@ -101,6 +102,21 @@ class Filling:
         expected = {(place, n, v) for place, there in self.changes.items() for n, v in there.items()}
         row.lost, row.repeated = len(expected - found), len(found - expected)
         assert (row.lost, row.repeated) == (0, 0)
+
+    def check_refused(self, row: FaultRow, each: int) -> None:
+        """One of `each` rows is a dead letter, once, and all others are in the table, once."""
+        refused = [n for n in range(self.written) if n % each == 0]
+        found = Counter(self.database.run("SELECT place, n FROM t"))
+        expected = Counter((place, n) for place in PLACES for n in range(self.written) if n % each)
+        shown = self.site.json("dead-letters", "list", "fill", "--last", "9999")["dead_letters"]
+        letters = Counter((one["partition"], one["offset"]) for one in shown)
+        missing = len(PLACES) * len(refused) - len(letters)
+        row.lost = sum((expected - found).values()) + max(missing, 0)
+        row.repeated = sum((found - expected).values()) + sum(letters.values()) - len(letters) + max(-missing, 0)
+        receipts = self.site.json("receipts", "fill", "--last", "1000")["receipts"]
+        row.duplicates = sum(one["possible_duplicates"] for one in receipts)
+        assert (row.lost, row.repeated, row.duplicates) == (0, 0, 0)
+        assert sum(one["rejected"] for one in receipts) == len(PLACES) * len(refused)
 
 
 def _change(place: str, there: dict[int, int], seeded: random.Random) -> dict[str, Any]:
@@ -216,3 +232,21 @@ def test_changes_with_kills(filling: Filling, row: FaultRow, seeded: random.Rand
     filling.run_until_done()
     row.moves_again()
     filling.check_changes(row)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_refused_rows_with_kills(filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
+    """Each of them is a dead letter of the attempt that has a receipt, whichever attempts were refused it before."""
+    row.describe("SIGKILL at random steps, with rows that it refuses", where="file → PostgreSQL", database="SQLite")
+    filling.database.run("ALTER TABLE t ADD CHECK (n % 40 <> 0)")
+    filling.feed(2_000)
+    filling.apply(errors={"tolerance": "all"})
+    row.strikes()
+    for _ in range(3):
+        filling.site.fault(seeded.choice(STEPS[2:]), passes=seeded.randrange(3))
+        with filling.start() as driver:
+            ended(driver)
+        filling.feed(300)
+    filling.run_until_done()
+    row.moves_again()
+    filling.check_refused(row, 40)
