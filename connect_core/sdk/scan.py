@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,10 +104,6 @@ class Prefix(NamedTuple):
         for begin, end in (*self.without, *self.refused):
             there &= (offsets < begin) | (offsets >= end)
         return there
-
-    def stored(self) -> Prefix | tuple[Any, ...]:
-        """For the ledger: a target that refused nothing is told as former versions tell it."""
-        return self if self.refused else self[:-1]
 
     @classmethod
     def of(
@@ -355,7 +351,8 @@ class ScanResult:
         head |= {"possible_duplicates": self.possible_duplicates} if self.possible_duplicates else {}
         head |= {"unplaced_records": self.unplaced_records} if self.unplaced_records else {}
         head |= {"further": self.further.outputs} if self.further.outputs else {}
-        head |= {"prefix": self.prefix.stored()} if self.prefix != NO_PREFIX else {}
+        as_before = self.prefix if self.prefix.refused else self.prefix[:-1]  # former versions read it, too
+        head |= {"prefix": as_before} if self.prefix != NO_PREFIX else {}
         head |= {"later": dict(self.later)} if self.later else {}
         head |= {"unknown": True} if self.unknown else {}
         deltas = np.diff(self.hits.T, axis=1, prepend=0) if len(self.hits) else self.hits.T

@@ -158,6 +158,16 @@ def test_without_traces_the_stored_form_is_what_it_was_before_there_were_any() -
 def test_a_prefix_is_there_as_a_whole_and_survives_the_ledger() -> None:
     found = ScanResult.decode(ScanResult({"b": 9}, True, prefix=Prefix(40, 7, 3)).encode())
     assert found.prefix == Prefix(40, 7, 3)
+    with_holes = Prefix(40, 7, 3, ((1, 2),), ((4, 6), (8, 9)))
+    assert ScanResult.decode(ScanResult(prefix=with_holes).encode()).prefix == with_holes
+    assert with_holes.covers(np.array([0, 1, 3, 4, 5, 6, 8, 40])).tolist() == [
+        True,
+        False,
+        True,
+        *[False] * 2,
+        True,
+        *[False] * 2,
+    ]
     assert found.present(np.array([10, 39, 40, 41])).tolist() == [True, True, False, False]
     assert (found.there(), found.count_below(40), found.duplicates(40)) == (7, 7, 0)
     assert (found.behind_highest(10, 100), found.behind_highest(10, 30), found.behind_highest(50, 90)) == (40, 30, 50)
