@@ -19,7 +19,8 @@ _OWN = ("", "none", "same-origin")
 
 
 class Guarded:
-    """An ASGI application behind these rules."""
+    """An ASGI application behind these rules. A slash that is written as %2F would be one of the path behind them: the
+    name `a/stop` would stop `a`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,6 +32,8 @@ class Guarded:
         headers = Headers(scope=scope)
         if why := _refusal(headers):
             await _refused(403, why)(scope, receive, send)
+        elif b"%2f" in scope.get("raw_path", b"").lower():
+            await _refused(404, "A name has no slash")(scope, receive, send)
         elif (given := headers.get("content-length", "0")).isdecimal() and int(given) > MAX_BYTES:
             await _refused(413, _TOO_LONG)(scope, receive, send)
         else:

@@ -58,25 +58,25 @@ def create_connector(
     path: Annotated[Path, typer.Option("--path", "-p", help="File with the configuration, JSON.")],
 ) -> None:
     """Create and start a connector by its configuration."""
-    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}?config={_quoted(_text(path))}"))
+    typer.echo(_answer(ctx, f"{_of(name)}?config={_quoted(_text(path))}"))
 
 
 @app.command("stopConnector")
 def stop_connector(ctx: typer.Context, name: ConnectorName) -> None:
     """Stop a connector. Its document and its offsets stay."""
-    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/stop"))
+    typer.echo(_answer(ctx, f"{_of(name)}/stop"))
 
 
 @app.command("queryConnectorConfig")
 def query_connector_config(ctx: typer.Context, name: ConnectorName) -> None:
     """Show the configuration of a connector."""
-    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/config"))
+    typer.echo(_answer(ctx, f"{_of(name)}/config"))
 
 
 @app.command("queryConnectorStatus")
 def query_connector_status(ctx: typer.Context, name: ConnectorName) -> None:
     """Show what a connector and its tasks do. (There this shows the configuration.)"""
-    typer.echo(_answer(ctx, f"/connectors/{_quoted(name)}/status"))
+    typer.echo(_answer(ctx, f"{_of(name)}/status"))
 
 
 @app.command("stopAll")
@@ -155,9 +155,17 @@ def _answer(ctx: typer.Context, path: str) -> str:
 
 
 def _quoted(text: str) -> str:
+    """In an address. A server may take a slash for one of its path, however it is written."""
     from urllib.parse import quote
 
     return quote(text, safe="")
+
+
+def _of(name: str) -> str:
+    """Where a connector is."""
+    if name.strip(".") == "" or "/" in name:
+        raise ConfigError(f"{name!r} is no name of a connector", next_step="See `waybill connectors list`")
+    return f"/connectors/{_quoted(name)}"
 
 
 def _properties(path: Path) -> dict[str, str]:

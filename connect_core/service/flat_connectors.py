@@ -67,6 +67,9 @@ def create(name: str, given: Json, say: Say) -> None:
     if not flat.get(CLASS) or not is_flat(flat):
         raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
     before = _before(name)
+    if before is not None and before.flat is None:
+        step = "Change it with `waybill apply`, or delete it first with `waybill connectors delete`"
+        raise ConfigError(f"Connector [{name}] was written as a native document", next_step=step)
     with in_its_own_words(name):
         change = documents.apply_flat(name, flat, why=_WHY, say=say)
     if before is not None and before.target_state == "stopped":

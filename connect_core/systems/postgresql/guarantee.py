@@ -13,7 +13,7 @@ _KNOWN_KEY = "An update that changes the key brings the row as it was (before), 
 _SAME_TABLE = (
     "Nobody empties the table, or replaces it together with the table of markers by two that do not belong together"
 )
-_NO_SWAP = "No transaction gives a row the key that another row has until later in it (a key that is DEFERRABLE)"
+_NO_SWAP = "No transaction gives a row the key that another row has until later in it (SET id = id + 1)"
 _ACCEPTED = "The table of accepts_table has all rows of the former one"
 _LETTERS = (
     "No ledger is brought back from a backup of before the last 1,000 stretches of refused rows of a partition, nor of"

@@ -28,7 +28,7 @@ def admin(waybill: Waybill, folder: Path) -> Iterator[Waybill]:
         yield typed
 
 
-def test_a_connector_by_the_commands(admin: Waybill, folder: Path) -> None:
+def test_a_connector_by_the_commands(admin: Waybill, waybill: Waybill, folder: Path) -> None:
     (folder / "in.json").write_text(json.dumps(SOURCE))
     (folder / "out.json").write_text(json.dumps(SINK | {"errors.tolerance": "all & more"}))
     assert admin("createConnector", "-c", "in", "-p", "in.json").json == {"status": 200, "body": SOURCE}
@@ -46,6 +46,9 @@ def test_a_connector_by_the_commands(admin: Waybill, folder: Path) -> None:
     heading, row = admin("getAllocatedTasks").out.splitlines()
     assert heading.split() == ["taskName", "connectorName", "status", "topic", "update-timestamp", "taskId"]
     assert [*row.split()[:4], row.split()[-1]] == ["FileSourceTask", "in", "RUNNING", "fileTopic", "0"]
+    for name in ("in/stop", "..", "../x"):
+        wrong = waybill("rmqconnect", "-s", "connect.conf", "createConnector", "-c", name, "-p", "in.json")
+        assert (wrong.code, "is no name of a connector" in wrong.err) == (2, True)
     assert admin("stopConnector", "-c", "in").json["body"] == "Connector [in] deleted successfully"
     assert admin("stopAll").json["body"].startswith("No connector needs to be deleted")
 

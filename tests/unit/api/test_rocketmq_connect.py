@@ -219,6 +219,15 @@ def test_a_connector_that_was_written_as_a_native_document_is_shown(client: http
     told = got(client, "/connectors/copy/config")["body"]
     assert json.loads(told["config"]["waybill.document"])["name"] == "copy"
     assert told["type"] == "SOURCE"
+    assert "was written as a native document" in create(client, "copy", SOURCE)["message"]
+    assert got(client, "/connectors/copy/config")["body"] == told
+
+
+def test_a_slash_in_a_name_is_none_of_the_path(client: httpx.Client) -> None:
+    create(client, "in", SOURCE)
+    for path in ("/connectors/in%2Fstop", "/connectors/in%2fpause"):
+        assert client.get(path).status_code == client.post(path, json=SOURCE).status_code == 404
+    assert states(client) == {"in": "RUNNING"}
 
 
 @pytest.mark.usefixtures("folder")
