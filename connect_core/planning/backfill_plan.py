@@ -67,7 +67,7 @@ def within(part: Part, seen: Bounds) -> Bounds:
         return Bounds(part.incarnation + 1, 0, 0, 0, gaps=(*seen.gaps, lost), grows=False)
     if seen.begin > part.end:
         return replace(seen, begin=part.end, end=part.end, gaps=tuple(_cut(gap, part) for gap in seen.gaps))
-    if seen.begin == seen.end < part.end and not (seen.failure or seen.pushes):
+    if seen.begin == seen.end < part.end and not (seen.failure or seen.pushes or seen.partial):
         gap = Gap(part.incarnation, seen.end, part.end, "rewound")
         return replace(seen, begin=part.end, end=part.end, gaps=(*seen.gaps, gap))
     return replace(seen, end=max(min(seen.end, part.end), seen.begin))

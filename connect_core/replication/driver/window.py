@@ -82,7 +82,7 @@ class Window:
                 break  # nothing is left to follow: who runs it next tries again
             if run.workers.stay:  # what comes after a silence finds somebody there
                 run.idle_timeout_s = task.context.times.quantum_s
-            if something(bounds) or run.workers.stay:
+            if something(bounds) or (run.workers.stay and any(seen.grows for seen in bounds.values())):
                 pending = self._quantum(pending, bounds, left_s)
             else:
                 self._wait(bounds, left_s)

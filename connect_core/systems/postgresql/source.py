@@ -21,7 +21,6 @@ from connect_core.sdk.source import Followed
 from connect_core.sdk.values import (
     OPEN_END,
     ORIGIN,
-    STOPPED_WITHIN_S,
     Bounds,
     Gap,
     Json,
@@ -66,7 +65,10 @@ class PostgresSource:
         return ""
 
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Waits for transactions that are open. A partition of another table is retired."""
+        """Waits for transactions that are open. A partition of another table is retired.
+
+        Nothing grows: up to where a live range was read, only its reader would know, and a later process may know less
+        (a transaction is open, the newest rows are deleted). So each range has an end below which nothing comes."""
         return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
@@ -86,29 +88,15 @@ class PostgresSource:
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         until = clock.monotonic() + limit_s
-        before = [one for one in seen.values() if one.grows]
+        before = [one for partition, one in seen.items() if partition == self._partition]
         while (left_s := until - clock.monotonic()) > 0:
             clock.sleep(min(self._options.every_s, left_s))
             if any(map(self._moved, before)):
                 return
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
-        """Ends as well when the table is another one: the next plan looks at it."""
-        [live] = wanted
-        place, came_at = live.begin, clock.monotonic()
-        while limit.quantum_left_s() > 0:
-            table, final = self._look()
-            if table.origin != live.origin:
-                return
-            if final.end > place:
-                batch = self._page(live, place, final.end, MOST_ROWS, MOST_BYTES)
-                place, came_at = batch.next_offset, clock.monotonic()
-                yield live, batch
-                continue
-            left_s = min(idle_timeout_s - (clock.monotonic() - came_at), limit.quantum_left_s())
-            if left_s <= 0:
-                return
-            clock.sleep(min(self._options.every_s, left_s, STOPPED_WITHIN_S))
+        """Never asked for: no range of a table is live (`Bounds.grows`)."""
+        return iter(())
 
     def evidence(self, wanted: Range, end: int) -> Json:
         return wanted.evidence
@@ -126,7 +114,8 @@ class PostgresSource:
         end = max(begin, final.end)
         self._check_sequence(table, stands_at, end)
         oldest = begin if lowest is None else min(lowest, begin)
-        return Bounds(incarnation, begin, oldest, end, {ORIGIN: table.origin}, gaps)
+        partial = begin == end and final.end < final.newest  # of what has something, the rest is for the next run
+        return Bounds(incarnation, begin, oldest, end, {ORIGIN: table.origin}, gaps, grows=False, partial=partial)
 
     def _settled(self) -> tuple[SourceTable, Finality]:
         """Waits until nothing may come any more below what is there now, or for as long as the document says."""
