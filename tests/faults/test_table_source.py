@@ -37,7 +37,7 @@ class Emptying:
     into: str
 
     def apply(self) -> None:
-        self.database.run(TABLE, "CREATE TABLE copies (id bigint, writer int, note text)")
+        self.database.run(TABLE, "CREATE TABLE copies (number bigserial, id bigint, writer int, note text)")
         sinks = {"file": {"file": {"path": "out.jsonl"}}, "table": self.database.sink("copies")}
         self.site.apply(
             "copy",
@@ -67,7 +67,7 @@ class Emptying:
 
     def arrived(self) -> list[int]:
         if self.into == "table":
-            return [number for (number,) in self.database.run("SELECT id FROM copies ORDER BY ctid")]
+            return [number for (number,) in self.database.run("SELECT id FROM copies ORDER BY number")]
         return [json.loads(line)["id"] for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
 
     def check(self, row: FaultRow) -> None:

@@ -1,1 +1,1 @@
-"""PostgreSQL: a table as the target of a connector."""
+"""PostgreSQL: a table as the source or the target of a connector."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from connect_core.stack import postgresql
+from tests.postgres_tables import Database
 from tests.protobuf import protoc_in
 from tests.site import Site
 from tests.warm_shell import waybill_for_shells
@@ -36,6 +38,14 @@ def test_the_page_is_what_happens(site: Site, page: str, blocks: int) -> None:
 def test_the_section_on_encrypted_dead_letters_is_what_happens(bare_site: Site) -> None:
     section = (DOCS / "dead-letters.md").read_text().partition("## Encrypted\n")[2].partition("\n## ")[0]
     _happens(bare_site, section, 2)
+
+
+def test_the_section_on_tables_as_a_source_is_what_happens(bare_site: Site, postgres_url: str) -> None:
+    where = Database(postgres_url).options
+    bare_site.settings |= {f"PG{name.upper()}": str(where[name]) for name in ("host", "database", "user")}
+    bare_site.settings["PATH"] = os.pathsep.join([str(postgresql.binaries()), os.environ["PATH"]])
+    section = (DOCS / "tables.md").read_text().partition("## A table as the source\n")[2]
+    _happens(bare_site, section, 1)
 
 
 def _happens(site: Site, text: str, blocks: int) -> None:

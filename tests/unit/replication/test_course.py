@@ -57,6 +57,11 @@ def test_what_the_source_has_lost_at_the_end_of_a_part_is_a_gap() -> None:
     assert within(Part(A, 0, 10, 15), Bounds(0, 15, 0, 15)) == Bounds(0, 15, 0, 15)
 
 
+def test_what_the_source_does_not_see_yet_is_not_lost() -> None:
+    seen = Bounds(0, 15, 0, 15, partial=True)
+    assert within(Part(A, 0, 10, 20), seen) == seen
+
+
 def test_a_part_that_the_source_has_lost_is_a_gap_up_to_its_end() -> None:
     part = Part(A, 0, 10, 20)
     front = (Gap(0, 10, 14, "expired"),)
