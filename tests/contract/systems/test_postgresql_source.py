@@ -228,6 +228,13 @@ def test_rows_that_were_changed_or_deleted_are_no_loss(system: TableCase) -> Non
     assert Follower(system.source(), follower.positions).run() == VALUES[23:29] + VALUES[40:]
 
 
+def test_no_range_of_a_table_is_live(system: TableCase) -> None:
+    """What one left open would end where a later process sees the end: before rows that were delivered."""
+    assert not system.bounds().grows
+    system.append(VALUES)
+    assert not system.bounds().grows
+
+
 def test_a_range_whose_rows_are_all_deleted_has_no_records(system: TableCase) -> None:
     system.append(VALUES)
     wanted = range_of(ROWS, system.bounds())
