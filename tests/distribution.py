@@ -21,9 +21,10 @@ _NEEDS_ROCKETMQ = re.compile(
 )
 """Fixtures that a file with such tests names. One that is missed, or meant in vain, costs the start of a broker."""
 _OF_ONE_PROCESS = (
-    (  # one demo for both
+    (  # one demo for all
         "tests/system/demo/test_airflow.py",
         "tests/system/demo/test_readme.py",
+        "tests/system/demo/test_rest.py",
     ),
     (  # the oldest RocketMQ, `rocketmq_533`, and engines that are killed, `own_engine`; the first has both
         "tests/faults/test_crashes.py",
