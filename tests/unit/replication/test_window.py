@@ -127,6 +127,18 @@ def test_workers_that_stay_wait_at_the_source_themselves(world: World) -> None:
     assert world.ledger.open_ranges(world.connector.uid, "live") == []
 
 
+def test_where_nothing_grows_the_driver_waits_and_workers_that_stay_are_given_what_has_come(world: World) -> None:
+    """A source that cannot be followed, such as a table: its ranges have an end."""
+    engine = world.engine = StayingEngine(world.source, world.sink)
+    world.source.grows = False
+    world.source.happenings = [comes(world, b"one"), lambda: None, comes(world, b"two"), paused(world)]
+    world.run()
+    world.check()
+    assert world.source.happenings == []
+    assert [body for _, body in world.sink.rows[-2:]] == [b"one", b"two"]
+    assert not [lane for lane in engine.lanes if not lane.ranges or lane.ranges[0].range.live]
+
+
 def test_workers_are_started_again_when_more_lanes_are_needed_or_their_time_is_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
