@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
@@ -20,8 +20,8 @@ from connect_core.api import rocketmq_connect_shapes as shapes
 from connect_core.api.rocketmq_connect_shapes import Answer
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service import flat_connectors
+from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
-from connect_core.service.opened import ledger_exists, reading
 
 _log = logging.getLogger(__name__)
 _REQUIRED = "Failed! query param 'config' is required "
@@ -90,17 +90,11 @@ def _add_views(routes: APIRouter) -> None:
 
 
 def _listed() -> list[FlatConnector]:
-    if not ledger_exists():
-        return []
-    with reading() as opened:
-        return flat_connectors.listed(opened, _log.info)
+    return flat_connectors.listed(_log.info)
 
 
 def _one(name: str) -> FlatConnector:
-    if not ledger_exists():
-        raise ConfigError(f"Connector[{name}] does not exist")
-    with reading() as opened:
-        return flat_connectors.shown(opened, name, _log.info)
+    return flat_connectors.shown(name, _log.info)
 
 
 def _plugins() -> list[Answer]:
@@ -113,7 +107,7 @@ def _plugins() -> list[Answer]:
 class _Verb(NamedTuple):
     """A change of one connector, and of all, with the words of the answers; `none` is for where there is none."""
 
-    state: Literal["running", "paused", "stopped"]
+    state: Wish
     each: str
     all: Callable[[list[str]], str]
     none: str
@@ -158,11 +152,10 @@ def _changing(verb: str) -> Callable[[str], Answer]:
 
 
 def _all(verb: str) -> Answer:
-    how, names = _VERBS[verb], flat_connectors.names()
+    how = _VERBS[verb]
+    names = flat_connectors.set_all(how.state)
     if not names:
         return shapes.body(f"No connector needs to be {how.none}, please add connector first")
-    for name in names:
-        flat_connectors.set_state(name, how.state)
     return shapes.body(how.all(names))
 
 

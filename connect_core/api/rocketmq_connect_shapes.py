@@ -78,9 +78,7 @@ def workers(connectors: Iterable[FlatConnector]) -> list[str]:
 
 def allocated_tasks(connectors: Iterable[FlatConnector]) -> Answer:
     """By what they do."""
-    found: Answer = {
-        name: [] for name in ("pendingTasks", "runningTasks", "stoppingTasks", "stoppedTasks", "errorTasks")
-    }
+    found: Answer = {name: [] for name in _LISTS}
     for one in connectors:
         for task in one.tasks:
             state, _ = _task_state(one, task)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from connect_core.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from connect_core.service.peer_servers import PeerServer
 
 _ANSWER_LIMIT_S = 30.0
 _CONNECTORS = ("%-25s", "%-15s", "%-17s", "%-25s")
@@ -36,19 +39,12 @@ ConfigFile = Annotated[
 ]
 
 
-class _Server(NamedTuple):
-    address: str
-    port: int
-
-
 @app.callback()
 def server(ctx: typer.Context, config_file: ConfigFile = None) -> None:
     """The commands of RocketMQ Connect's connectAdmin. They call a server: `waybill serve`."""
-    given = _properties(config_file) if config_file else {}
-    port = given.get("httpPort", "8082")
-    if not port.isdecimal():
-        raise ConfigError(f"The httpPort {port!r} is no number", where=str(config_file))
-    ctx.obj = _Server(given.get("httpAddr", "127.0.0.1"), int(port))
+    from connect_core.service.peer_servers import PeerServer, server_in
+
+    ctx.obj = server_in(config_file) if config_file else PeerServer()
 
 
 @app.command("createConnector")
@@ -58,7 +54,9 @@ def create_connector(
     path: Annotated[Path, typer.Option("--path", "-p", help="File with the configuration, JSON.")],
 ) -> None:
     """Create and start a connector by its configuration."""
-    typer.echo(_answer(ctx, f"{_of(name)}?config={_quoted(_text(path))}"))
+    from connect_core.service.peer_servers import text_of
+
+    typer.echo(_answer(ctx, f"{_of(name)}?config={_quoted(text_of(path))}"))
 
 
 @app.command("stopConnector")
@@ -139,7 +137,7 @@ def _answer(ctx: typer.Context, path: str) -> str:
     from urllib.error import HTTPError
     from urllib.request import ProxyHandler, build_opener
 
-    known: _Server = ctx.obj
+    known: PeerServer = ctx.obj
     url = f"http://{known.address}:{known.port}{path}"
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=_ANSWER_LIMIT_S) as answer:
@@ -166,16 +164,3 @@ def _of(name: str) -> str:
     if name.strip(".") == "" or "/" in name:
         raise ConfigError(f"{name!r} is no name of a connector", next_step="See `waybill connectors list`")
     return f"/connectors/{_quoted(name)}"
-
-
-def _properties(path: Path) -> dict[str, str]:
-    pairs = (line.partition("=") for line in _text(path).splitlines() if not line.lstrip().startswith("#"))
-    return {key.strip(): value.strip() for key, sign, value in pairs if sign}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"The file cannot be read: {words}", where=str(path)) from None

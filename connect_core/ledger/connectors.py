@@ -30,7 +30,8 @@ TARGET_STATES = ("running", "paused", "stopped")
 @dataclass(frozen=True)
 class Connector:
     """A connector with the newest revision of its document. `deleted_at` is None as long as it is in use. `flat` is
-    what the document was translated from when it was last applied; None where it was written as it is."""
+    what the document was translated from when it was last applied; None where it was written as it is. `applied_at` is
+    the moment of that revision; None only where none is stored."""
 
     uid: str
     name: str
@@ -40,6 +41,7 @@ class Connector:
     created_at: datetime
     deleted_at: datetime | None = None
     flat: Json | None = None
+    applied_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class ConnectorStanding:
     version: int
 
 
-_CONNECTOR = sa.select(CONNECTORS, CONNECTOR_REVISIONS.c.document, CONNECTOR_REVISIONS.c.flat).join(
+_CONNECTOR = sa.select(
+    CONNECTORS, CONNECTOR_REVISIONS.c.document, CONNECTOR_REVISIONS.c.flat, CONNECTOR_REVISIONS.c.applied_at
+).join(
     CONNECTOR_REVISIONS,
     (CONNECTOR_REVISIONS.c.uid == CONNECTORS.c.uid) & (CONNECTOR_REVISIONS.c.revision == CONNECTORS.c.revision),
 )
@@ -253,14 +257,14 @@ def _live(connection: Connection, name: str) -> Connector | None:
 
 
 def _connector_of(row: Any) -> Connector:
-    return Connector(
-        row.uid, row.name, row.revision, row.document, row.target_state, row.created_at, row.deleted_at, row.flat
-    )
+    known = (row.uid, row.name, row.revision, row.document, row.target_state, row.created_at, row.deleted_at)
+    return Connector(*known, row.flat, row.applied_at)
 
 
 def _create(connection: Connection, new: _New, who: str, why: str) -> Connector:
     name, document = new.name, new.document
-    made = Connector(secrets.token_hex(6), name, 1, document, new.begins, now(), flat=new.flat)
+    moment = now()
+    made = Connector(secrets.token_hex(6), name, 1, document, new.begins, moment, flat=new.flat, applied_at=moment)
     row = {"uid": made.uid, "name": name, "live_name": name, "revision": 1, "target_state": made.target_state}
     try:
         connection.execute(CONNECTORS.insert().values(**row, created_at=made.created_at))

@@ -19,7 +19,7 @@ from connect_core.orchestration.rest import Airflow
 from connect_core.replication.driver.status import Status, Switch, statuses
 from connect_core.sdk.values import Json
 from connect_core.service import guarantees, partition_states
-from connect_core.service.opened import AtWork, Opened, Say
+from connect_core.service.opened import AtWork, Opened, Say, ledger_exists, reading
 
 Wish = Literal["running", "paused", "stopped"]
 
@@ -28,6 +28,14 @@ _LEFT_BEHIND = {
     "sink": "its progress was not cleared, and stays at the broker",
     "errors.sink": "its progress in errors.sink was not cleared, and stays at the broker",
 }
+
+
+def by_name() -> dict[str, Connector]:
+    """All of them; none where there is no ledger yet."""
+    if not ledger_exists():
+        return {}
+    with reading() as opened:
+        return {one.name: one for one in opened.ledger.connectors()}
 
 
 def listed(opened: Opened, say: Say) -> list[Json]:

@@ -12,6 +12,7 @@ from connect_core.config.evolved_fields import evolves
 from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.service.connectors import by_name
 from connect_core.service.inferred_fields import checked_together
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
@@ -56,7 +57,7 @@ def apply_flat(name: str, flat: Json, *, why: str, say: Say, begins: str = "runn
 
 def check_flat(name: str, flat: Json) -> Checked:
     """Raises ConfigError with what `apply_flat` would refuse."""
-    (checked,) = _checked(_flat(name, flat), _known()[0], infer_again=False)
+    (checked,) = _checked(_flat(name, flat), by_name(), infer_again=False)
     return checked
 
 
@@ -181,7 +182,7 @@ def _known() -> tuple[_ByName, _ByName]:
 def documents_known(say: Say) -> dict[str, Json]:
     """Of the connectors that there are, by name; a ledger that cannot be asked is told, and has none."""
     try:
-        return {name: connector.document for name, connector in _known()[0].items()}
+        return {name: connector.document for name, connector in by_name().items()}
     except WaybillError as error:
         say(f"not compared with the existing connectors: {error}")
         return {}

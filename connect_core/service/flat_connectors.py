@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from connect_core.config import masked
 from connect_core.config.flat import CLASS, classes, hub, is_flat
@@ -21,7 +20,8 @@ from connect_core.replication.driver.status import State, Status
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service import connectors, documents
-from connect_core.service.opened import Opened, Say, ledger_exists, reading
+from connect_core.service.connectors import Wish
+from connect_core.service.opened import Opened, Say, reading
 
 _WHY = "by the routes of RocketMQ Connect"
 
@@ -48,16 +48,21 @@ class FlatConnector:
     applied_at: datetime
 
 
-def listed(opened: Opened, say: Say) -> list[FlatConnector]:
+def listed(say: Say) -> list[FlatConnector]:
     """All that are shown, by name."""
-    now = connectors.states(opened, say)
-    return [_flat(opened, one, now[one.name]) for one in _shown(opened)]
+    there = _shown()
+    if not there:
+        return []
+    with reading() as opened:
+        now = connectors.states(opened, say)
+        return [_flat(opened, one, now[name]) for name, one in there.items() if name in now]
 
 
-def shown(opened: Opened, name: str, say: Say) -> FlatConnector:
+def shown(name: str, say: Say) -> FlatConnector:
     """Raises ConfigError for one that is not there, or stopped."""
-    connector = _named(opened, name)
-    return _flat(opened, connector, connectors.states(opened, say)[name])
+    connector = _named(name)
+    with reading() as opened:
+        return _flat(opened, connector, connectors.states(opened, say)[name])
 
 
 def create(name: str, given: Json, say: Say) -> None:
@@ -66,7 +71,7 @@ def create(name: str, given: Json, say: Say) -> None:
     flat = texts(given)
     if not flat.get(CLASS) or not is_flat(flat):
         raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
-    before = _before(name)
+    before = connectors.by_name().get(name)
     if before is not None and before.flat is None:
         step = "Change it with `waybill apply`, or delete it first with `waybill connectors delete`"
         raise ConfigError(f"Connector [{name}] was written as a native document", next_step=step)
@@ -75,23 +80,29 @@ def create(name: str, given: Json, say: Say) -> None:
     if before is not None and before.target_state == "stopped":
         with reading() as opened:
             connectors.set_state(opened, name, "running")
-    elif before is not None and change["change"] == "unchanged" and _without_name(before.flat) == masked(flat):
+    elif (
+        before is not None
+        and change["change"] == "unchanged"
+        and _without_name(before.flat) == _without_name(hidden(flat))
+    ):
         raise ConfigError("Connector with same config already exist.")
 
 
-def set_state(name: str, state: Literal["running", "paused", "stopped"]) -> None:
+def set_state(name: str, state: Wish) -> None:
     """Raises ConfigError for one that is not there, or stopped."""
+    _named(name)
     with reading() as opened:
-        _named(opened, name)
         connectors.set_state(opened, name, state)
 
 
-def names() -> list[str]:
-    """Of all that are shown."""
-    if not ledger_exists():
-        return []
-    with reading() as opened:
-        return [one.name for one in _shown(opened)]
+def set_all(state: Wish) -> list[str]:
+    """Of all that are shown; their names. Where one cannot be told, those before it have been."""
+    there = list(_shown())
+    if there:
+        with reading() as opened:
+            for name in there:
+                connectors.set_state(opened, name, state)
+    return there
 
 
 def faults_of(name: str, given: Json) -> Sequence[Fault]:
@@ -142,24 +153,16 @@ def plugins() -> Iterator[FlatPlugin]:
         yield FlatPlugin(f"{one.package}{one.name}", one.role, {key: key in must for key in one.end.keys})
 
 
-def _before(name: str) -> Connector | None:
-    if not ledger_exists():
-        return None
-    with reading() as opened:
-        return next((one for one in opened.ledger.connectors() if one.name == name), None)
-
-
 def _without_name(flat: Json | None) -> Json | None:
     return None if flat is None else {key: value for key, value in flat.items() if key != "name"}
 
 
-def _shown(opened: Opened) -> list[Connector]:
-    return [one for one in opened.ledger.connectors() if one.target_state != "stopped"]
+def _shown() -> dict[str, Connector]:
+    return {name: one for name, one in connectors.by_name().items() if one.target_state != "stopped"}
 
 
-def _named(opened: Opened, name: str) -> Connector:
-    found = next((one for one in _shown(opened) if one.name == name), None)
-    if found is None:
+def _named(name: str) -> Connector:
+    if (found := _shown().get(name)) is None:
         raise ConfigError(f"Connector [{name}] does not exist")
     return found
 
@@ -167,7 +170,6 @@ def _named(opened: Opened, name: str) -> Connector:
 def _flat(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
     count = int(connector.document.get("tasks", 1))
     runs = opened.ledger.runs(connector.uid, limit=20 * count, stream=LIVE)
-    newest = opened.ledger.revisions(connector.uid)[-1]
     return FlatConnector(
         name=connector.name,
         role=_role(connector),
@@ -175,7 +177,7 @@ def _flat(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
         state=now.state,
         tasks=tuple(FlatTask(number, _failure(number, runs)) for number in range(count)),
         engine=runs[0].engine.partition(",")[0] if runs else "",
-        applied_at=newest.applied_at,
+        applied_at=connector.applied_at or connector.created_at,
     )
 
 

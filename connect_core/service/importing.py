@@ -15,7 +15,7 @@ from connect_core.sdk.flat import ReachedOffset
 from connect_core.sdk.values import Json
 from connect_core.service import connectors, documents, offsets
 from connect_core.service.flat_connectors import in_its_own_words
-from connect_core.service.opened import Say, ledger_exists, reading, working
+from connect_core.service.opened import Say, reading, working
 from connect_core.service.peer_store import StoredConnector, connectors_in
 
 _WHY = "taken over from RocketMQ Connect"
@@ -24,13 +24,13 @@ _WHY = "taken over from RocketMQ Connect"
 def would_import(folder: Path) -> list[Json]:
     """Of each connector in the folder what `imported` would make of it: its `state`, the `offsets` of its source, and
     the `problems` for which it is left out. Changes nothing."""
-    there = _there()
+    there = connectors.by_name()
     return [_judged(one, there.get(one.name)) for one in connectors_in(folder)]
 
 
 def imported(folder: Path, say: Say) -> list[Json]:
     """Those that have problems are left out, with these; the others are there when it returns."""
-    there = _there()
+    there = connectors.by_name()
     return [_imported(one, there.get(one.name), say) for one in connectors_in(folder)]
 
 
@@ -80,10 +80,3 @@ def _is_begun(connector: Connector) -> bool:
         revisions = opened.ledger.revisions(connector.uid)
         ran = bool(opened.ledger.runs(connector.uid, limit=1))
     return connector.target_state == "stopped" and not ran and [one.why for one in revisions] == [_WHY]
-
-
-def _there() -> dict[str, Connector]:
-    if not ledger_exists():
-        return {}
-    with reading() as opened:
-        return {one.name: one for one in opened.ledger.connectors()}

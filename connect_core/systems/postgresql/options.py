@@ -14,6 +14,28 @@ MAX_NAME = 63
 MARKERS = "waybill_markers"
 
 
+StatementTimeout = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=3600,
+        description="Seconds after which the server ends a statement; the run is tried again",
+        examples=[30.0],
+        json_schema_extra={"policy": True},
+    ),
+]
+LockTimeout = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=3600,
+        description="Seconds for which a statement waits for a lock of another session; the run is tried again",
+        examples=[10.0],
+        json_schema_extra={"policy": True},
+    ),
+]
+
+
 def split_table(text: str) -> tuple[str, str]:
     """Schema and name; the schema is `public` where none is written."""
     schema, _, name = text.rpartition(".")
@@ -103,22 +125,8 @@ class PostgresSinkOptions(PostgresOptions):
         examples=[20000],
         json_schema_extra={"policy": True},
     )
-    statement_timeout_s: float = Field(
-        default=30.0,
-        gt=0,
-        le=3600,
-        description="Seconds after which the server ends a statement; the run is tried again",
-        examples=[30.0],
-        json_schema_extra={"policy": True},
-    )
-    lock_timeout_s: float = Field(
-        default=10.0,
-        gt=0,
-        le=3600,
-        description="Seconds for which a statement waits for a lock of another session; the run is tried again",
-        examples=[10.0],
-        json_schema_extra={"policy": True},
-    )
+    statement_timeout_s: StatementTimeout = 30.0
+    lock_timeout_s: LockTimeout = 10.0
     row_fields: dict[str, Any] = Field(
         default_factory=dict,
         description="The fields of records behind the last transform, with their types",

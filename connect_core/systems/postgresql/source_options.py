@@ -6,7 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from connect_core.systems.postgresql.options import PostgresOptions, checked_name, checked_table
+from connect_core.systems.postgresql.options import (
+    LockTimeout,
+    PostgresOptions,
+    StatementTimeout,
+    checked_name,
+    checked_table,
+)
 
 
 class PostgresSourceOptions(PostgresOptions):
@@ -39,19 +45,5 @@ class PostgresSourceOptions(PostgresOptions):
         examples=[5.0],
         json_schema_extra={"policy": True},
     )
-    statement_timeout_s: float = Field(
-        default=30.0,
-        gt=0,
-        le=3600,
-        description="Seconds after which the server ends a statement; the run is tried again",
-        examples=[30.0],
-        json_schema_extra={"policy": True},
-    )
-    lock_timeout_s: float = Field(
-        default=10.0,
-        gt=0,
-        le=3600,
-        description="Seconds for which a statement waits for a lock of another session; the run is tried again",
-        examples=[10.0],
-        json_schema_extra={"policy": True},
-    )
+    statement_timeout_s: StatementTimeout = 30.0
+    lock_timeout_s: LockTimeout = 10.0

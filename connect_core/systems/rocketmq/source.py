@@ -44,11 +44,12 @@ from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.finding import visible_ends
 from connect_core.systems.rocketmq.following import FollowedQueue, following
 from connect_core.systems.rocketmq.gathering import Gathering
-from connect_core.systems.rocketmq.options import AS_NEW_GROUP, GROUP, SYSTEM, RocketMQSourceOptions, start_of_group
+from connect_core.systems.rocketmq.options import SYSTEM, RocketMQSourceOptions
 from connect_core.systems.rocketmq.own_group import OwnGroup
 from connect_core.systems.rocketmq.presence import Presence, awaited, missing
 from connect_core.systems.rocketmq.reach import Reach
 from connect_core.systems.rocketmq.read_before import limits_at
+from connect_core.systems.rocketmq.starting import started_from
 from connect_core.systems.rocketmq.times import first_stored_at
 
 
@@ -213,7 +214,7 @@ class RocketMQSource:
         if kept is not None:
             return kept
         start = "earliest" if queue.topic in self._begun else self._options.start_of_others()
-        begin = self._started_from(client, queue, seen, start)
+        begin = started_from(client, queue, seen, start)
         if group:
             client.groups.create(group, [queue.broker])
             client.groups.commit(group, queue, begin)
@@ -221,19 +222,6 @@ class RocketMQSource:
 
     def _named_offset(self, queue: Queue) -> int | None:
         return self._options.start_offsets().get(queue.topic, {}).get(f"{queue.broker}/{queue.queue_id}")
-
-    def _started_from(self, client: Client, queue: Queue, seen: QueueBounds, start: str) -> int:
-        if start in ("earliest", "latest"):
-            return seen.begin if start == "earliest" else seen.end
-        if start.startswith(GROUP):
-            group, otherwise = start_of_group(start)
-            if otherwise == AS_NEW_GROUP:
-                told = client.groups.begin_of_new(group, queue)
-                return seen.end if told is None else told
-            committed = client.groups.committed(group, queue)
-            return self._started_from(client, queue, seen, otherwise) if committed is None else committed
-        moment_ms = math.ceil(datetime.fromisoformat(start).timestamp() * 1000)
-        return first_stored_at(client, queue, seen.begin, seen.end, moment_ms)
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         gathering = self._gathering(wanted)

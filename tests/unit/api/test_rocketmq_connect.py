@@ -112,6 +112,7 @@ def test_the_same_again_is_refused_and_another_configuration_changes_it(client: 
     assert got(client, "/connectors/in", config=json.dumps(SOURCE))["status"] == 200
     again = {"errorCode": 500, "message": "Connector with same config already exist."}
     assert create(client, "in", SOURCE) == again
+    assert create(client, "in", SOURCE | {"name": "in"}) == again
     assert got(client, "/connectors/in", config=json.dumps(SOURCE)) == again
     assert create(client, "in", SOURCE | {"errors.tolerance": "all"})["status"] == 200
     assert create(client, "in", SOURCE | {"errors.tolerance": "all", "errors.retry.timeout": 5})["status"] == 200
