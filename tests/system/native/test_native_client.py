@@ -119,7 +119,7 @@ def test_what_it_writes_we_read_and_what_we_write_it_reads(
     sender.submit(encode_batch([b""], [empty]), deadline=time.monotonic() + LIMIT_S)  # it has no way to write one
     sender.finish(deadline=time.monotonic() + LIMIT_S)
     connector(native_site, origin)
-    native_site.waybill("run", NAME)
+    run(native_site, NAME)
 
     group = f"group-{uuid.uuid4().hex[:12]}"
     client.groups.create(group)
@@ -147,7 +147,7 @@ def test_the_sink_sends_with_it_what_it_sends_with_our_own_client(
     keyed = [[text.encode({"KEYS": f"k{n % 7}", "DELAY": "3", "größe": "ü=\x01\x7f"}) for n in range(100)]] * 2
     fill(native_site.name_servers, origin, bodies, keyed)
     connector(native_site, origin, client="native", order=order)
-    native_site.waybill("run", NAME)
+    run(native_site, NAME)
     natively = [(one.queue_id, bytes(one.body), own(one)) for one in stored(client, native_site.topic)]
 
     connector(native_site, origin, name="beside", order=order, topic=f"{native_site.topic}-beside")
@@ -155,6 +155,18 @@ def test_the_sink_sends_with_it_what_it_sends_with_our_own_client(
     beside = [(one.queue_id, bytes(one.body), own(one)) for one in stored(client, f"{native_site.topic}-beside")]
     assert len(natively) == 200
     assert in_queues(natively) == in_queues(beside)
+
+
+def run(site: Site, name: str) -> None:
+    """The library gives up where a busy broker is slow, and does not say why. The next attempt goes on."""
+    for _ in range(2):
+        try:
+            site.waybill("run", name)
+            return
+        except AssertionError as failed:
+            if "ended with 3:" not in str(failed):
+                raise
+    site.waybill("run", name)
 
 
 def own(message: StoredMessage) -> dict[str, str]:
@@ -180,7 +192,7 @@ def test_what_it_cannot_send_is_a_dead_letter(native_site: Site, client: Client)
         [[b"", b"", text.encode({"name": "a\0b"}), b""]],
     )
     connector(native_site, origin, client="native")
-    native_site.waybill("run", NAME)
+    run(native_site, NAME)
     assert [bytes(one.body) for one in stored(client, native_site.topic)] == [b"first", b"last"]
     letters = native_site.json("dead-letters", "list", NAME)
     assert sorted(one["kind"] for one in letters["dead_letters"]) == ["EmptyBody", "IllegalProperty"]
