@@ -19,6 +19,7 @@ pytest_plugins = (
     "tests.servers",
     "tests.site",
     "tests.native_client",
+    "tests.apicurio",
     "tests.mqtt_brokers",
     "tests.rocketmq_mqtt.broker",
     "tests.faults.rows",

@@ -1,12 +1,12 @@
 """The published jars of RocketMQ in a cache of the user: fetched once, every byte checked against a recorded digest.
 
 `fetch(version, cache)` gives the folder that holds exactly the jars of `rocketmq-<version>.sha256`; a version with a
-product before it (`hivemq-2025.5`) is that product's. They come through Maven where `mvn` is on the PATH,
-else through the Ivy that PySpark carries. Both are given the flat recorded list with transitive resolution off, so
-they cannot settle a version conflict in two ways. The set appears under its final name by one rename, so nobody ever
-sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy, and the next one goes on
-from there. Only the standard library is imported: `make` runs it before there is a virtualenv (`python3 -m
-connect_core.stack.jars VERSION`). It never names a host: both tools use the repositories they are set to.
+product before it (`hivemq-2025.5`) is that product's, whose list may have a whole archive instead. They come through
+Maven where `mvn` is on the PATH, else through the Ivy that PySpark carries. Both are given the flat recorded list with
+transitive resolution off, so they cannot settle a version conflict in two ways. The set appears under its final name by
+one rename, so nobody ever sees half of it; what an interrupted fetch had loaded stays in the caches of Maven and Ivy,
+and the next one goes on from there. Only the standard library is imported: `make` runs it before there is a virtualenv
+(`python3 -m connect_core.stack.jars VERSION`). It never names a host: both tools use the repositories they are set to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TAIL_LINES = 8
 
 @dataclass(frozen=True)
 class Jar:
-    """One recorded jar; `classifier` is empty for most."""
+    """One recorded jar; `classifier` is empty for most. `kind` is another one of an archive that has jars in it."""
 
     group: str
     artifact: str
@@ -54,11 +54,12 @@ class Jar:
     classifier: str
     sha256: str
     size_bytes: int
+    kind: str = "jar"
 
     @property
     def file_name(self) -> str:
         tail = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.artifact}-{self.version}{tail}.jar"
+        return f"{self.artifact}-{self.version}{tail}.{self.kind}"
 
 
 def cache_folder() -> Path:
@@ -118,7 +119,7 @@ def is_cached(version: str = VERSION, cache: Path | None = None) -> bool:
 def differences(jars: tuple[Jar, ...], folder: Path) -> list[str]:
     """What in `folder` is not as recorded, one sentence each; strangers count, since a class path takes every jar."""
     wanted = {jar.file_name: jar.sha256 for jar in jars}
-    there = {path.name for path in folder.glob("*.jar")} if folder.is_dir() else set()
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     found = [f"{name} is missing" for name in sorted(wanted.keys() - there)]
     found += [f"{name} is not in the list" for name in sorted(there - wanted.keys())]
     for name in sorted(wanted.keys() & there):
@@ -130,8 +131,9 @@ def differences(jars: tuple[Jar, ...], folder: Path) -> list[str]:
 
 def _parse(line: str) -> Jar:
     digest, size, coordinates = line.split()
-    group, artifact, version, *classifier = coordinates.split(":")
-    return Jar(group, artifact, version, classifier[0] if classifier else "", digest, int(size))
+    group, artifact, version, *more = coordinates.split(":")
+    classifier, kind = [*more, "", ""][:2]
+    return Jar(group, artifact, version, classifier, digest, int(size), kind or "jar")
 
 
 def _size(path: Path) -> int:
@@ -200,7 +202,7 @@ def maven_document(jars: tuple[Jar, ...]) -> str:
     alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     entries = "\n".join(
         f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.artifact}</artifactId>"
-        f"<version>{jar.version}</version>"
+        f"<version>{jar.version}</version><type>{jar.kind}</type>"
         + (f"<classifier>{jar.classifier}</classifier>" if jar.classifier else "")
         + f"{alone}</dependency>"
         for jar in jars
@@ -228,7 +230,7 @@ def ivy_document(jars: tuple[Jar, ...]) -> str:
 
 def _ivy_module(group: str, artifact: str, version: str, members: list[Jar]) -> str:
     artifacts = "".join(
-        f'<artifact name="{escape(artifact)}" type="jar" ext="jar"'
+        f'<artifact name="{escape(artifact)}" type="{jar.kind}" ext="{jar.kind}"'
         + (f' m:classifier="{escape(jar.classifier)}"' if jar.classifier else "")
         + "/>"
         for jar in members

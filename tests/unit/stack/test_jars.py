@@ -51,31 +51,33 @@ def test_another_product_has_a_list_and_a_folder_of_its_own(tmp_path: Path) -> N
     assert jars.folder_of("5.5.0", tmp_path) == tmp_path / "rocketmq" / "5.5.0"
 
 
-@pytest.mark.parametrize("version", [*VERSIONS, "hivemq-2025.5"])
+@pytest.mark.parametrize("version", [*VERSIONS, "hivemq-2025.5", "apicurio-2.6.13.Final"])
 def test_maven_and_ivy_are_asked_for_the_list_and_nothing_else(version: str) -> None:
     recorded = jars.recorded(version)
-    wanted = {(entry.group, entry.artifact, entry.version, entry.classifier) for entry in recorded}
+    wanted = {(entry.group, entry.artifact, entry.version, entry.classifier, entry.kind) for entry in recorded}
     assert asked_of_maven(jars.maven_document(recorded)) == wanted
     assert asked_of_ivy(jars.ivy_document(recorded)) == wanted
 
 
-def asked_of_maven(document: str) -> set[tuple[str, str, str, str]]:
+def asked_of_maven(document: str) -> set[tuple[str, ...]]:
     space = "{http://maven.apache.org/POM/4.0.0}"
     asked = set()
     for entry in ElementTree.fromstring(document).iter(f"{space}dependency"):
         assert entry.findtext(f"{space}exclusions/{space}exclusion/{space}artifactId") == "*"
-        values = [entry.findtext(space + name) or "" for name in ("groupId", "artifactId", "version", "classifier")]
-        asked.add((values[0], values[1], values[2], values[3]))
+        names = ("groupId", "artifactId", "version", "classifier", "type")
+        asked.add(tuple(entry.findtext(space + name) or "" for name in names))
     return asked
 
 
-def asked_of_ivy(document: str) -> set[tuple[str, str, str, str]]:
+def asked_of_ivy(document: str) -> set[tuple[str, ...]]:
     classifier = "{http://ant.apache.org/ivy/maven}classifier"
     asked = set()
     for entry in ElementTree.fromstring(document).iter("dependency"):
         assert entry.get("transitive") == "false"
         for artifact in entry.findall("artifact"):
-            asked.add((entry.attrib["org"], entry.attrib["name"], entry.attrib["rev"], artifact.get(classifier, "")))
+            assert artifact.attrib["ext"] == artifact.attrib["type"]
+            module = (entry.attrib["org"], entry.attrib["name"], entry.attrib["rev"])
+            asked.add((*module, artifact.get(classifier, ""), artifact.attrib["type"]))
     return asked
 
 
