@@ -10,12 +10,13 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from connect_core.api import rocketmq_connect_openapi as said
 from connect_core.api import rocketmq_connect_shapes as shapes
 from connect_core.api.rocketmq_connect_shapes import Answer
 from connect_core.errors import ConfigError, WaybillError
@@ -24,13 +25,16 @@ from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
 
 _log = logging.getLogger(__name__)
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
+_VALIDATE = "/plugin/config/validate"
 _REQUIRED = "Failed! query param 'config' is required "
 _MALFORMED = "Failed! query param 'config' is malformed"
 
 
 def router(*, gets_change: bool) -> APIRouter:
     """`gets_change`: a GET may create, pause, resume and stop. Where it may not, it is answered with what may."""
-    routes = APIRouter(tags=["RocketMQ Connect"])
+    routes = APIRouter(tags=["RocketMQ Connect"], responses=said.FAILURES)
+    _add_lists(routes)
     _add_views(routes)
     _add_changes(routes, gets_change=gets_change)
     return routes
@@ -39,36 +43,104 @@ def router(*, gets_change: bool) -> APIRouter:
 # --------------------------------------------------------------------------------------------------------- what is read
 
 
-def _add_views(routes: APIRouter) -> None:
-    for path, what, summary in (
-        ("/getClusterInfo", lambda: shapes.body(shapes.workers(_listed())), "The workers"),
-        ("/connectors/list", lambda: shapes.body(shapes.expanded(_listed())), "Every connector"),
-        ("/allocated/connectors", lambda: shapes.body(shapes.configs(_listed())), "Their configurations"),
-        ("/allocated/tasks", lambda: shapes.body(shapes.allocated_tasks(_listed())), "Tasks by what they do"),
-        ("/plugin/list", lambda: shapes.body(_plugins()), "Classes of connectors"),
-        ("/plugin/list/connectors", lambda: shapes.body(_plugins()), "Classes of connectors"),
-        ("/getConfigInfo", lambda: shapes.body(shapes.config_info(_listed())), "Configurations, for connectAdmin"),
-        ("/getAllocatedInfo", lambda: shapes.body(shapes.allocated_info(_listed())), "What works, for connectAdmin"),
-        ("/getAllocatedConnectors", lambda: shapes.connectors_of_command(_listed()), "For connectAdmin"),
-        ("/getAllocatedTasks", lambda: shapes.tasks_of_command(_listed()), "For connectAdmin"),
-    ):
-        routes.add_api_route(path, _answering(what), methods=["GET"], summary=summary)
+class _List(NamedTuple):
+    """A route that needs no name. `bare`: its answer has no envelope."""
 
-    @routes.get("/plugin/config", summary="The keys of classes of connectors")
-    def keys(request: Request) -> Answer:
-        wanted = request.query_params.get("connector.class", "")
+    path: str
+    what: Callable[[], Any]
+    summary: str
+    example: Any
+    bare: bool = False
+
+
+def _lists() -> tuple[_List, ...]:
+    of_command = {"properties": said.CONFIG | {"topic": "fileTopic", "update-timestamp": "1700000000000"}}
+    task = {"connectorName": "in", "state": "RUNNING", "configs": {"properties": said.TASK_CONFIG}}
+    allocated = {"connectorName": "in", "config": said.TASK_CONFIG, "taskState": "RUNNING"}
+    every = {"in": {"status": said.STATUS, "info": said.INFO}}
+    configs = {"connectorConfigs": {"in": said.CONFIG}, "taskConfigs": {"in": [said.TASK_CONFIG]}}
+    at_work = {"workers": ["waybill"], "connectors": ["in"], "tasks": ["in-0"]}
+    return (
+        _List("/getClusterInfo", lambda: shapes.workers(_listed()), "The workers", ["waybill"]),
+        _List("/connectors/list", lambda: shapes.expanded(_listed()), "Every connector", every),
+        _List(
+            "/allocated/connectors",
+            lambda: shapes.configs(_listed()),
+            "The configuration of every connector",
+            {"in": said.CONFIG},
+        ),
+        _List(
+            "/allocated/tasks",
+            lambda: shapes.allocated_tasks(_listed()),
+            "The tasks of every connector, by what they do",
+            {"runningTasks": [allocated]},
+        ),
+        _List("/plugin/list", _plugins, "Classes of connectors", [said.PLUGIN]),
+        _List("/plugin/list/connectors", _plugins, "Classes of connectors, by another path", [said.PLUGIN]),
+        _List("/getConfigInfo", lambda: shapes.config_info(_listed()), "Configurations, for connectAdmin", configs),
+        _List(
+            "/getAllocatedInfo", lambda: shapes.allocated_info(_listed()), "What is there, for connectAdmin", at_work
+        ),
+        _List(
+            "/getAllocatedConnectors",
+            lambda: shapes.connectors_of_command(_listed()),
+            "Connectors, for connectAdmin",
+            {"in": of_command},
+            bare=True,
+        ),
+        _List(
+            "/getAllocatedTasks",
+            lambda: shapes.tasks_of_command(_listed()),
+            "Tasks, for connectAdmin",
+            {"runningTasks": [task]},
+            bare=True,
+        ),
+    )
+
+
+def _add_lists(routes: APIRouter) -> None:
+    for one in _lists():
+        answers = said.bare_answers(one.example) if one.bare else said.answers(one.example)
+        handler = _answering(one.what if one.bare else partial(_enveloped, one.what))
+        routes.add_api_route(
+            one.path,
+            handler,
+            methods=["GET"],
+            summary=one.summary,
+            responses=answers,
+            response_model=None,
+            operation_id=_operation("get", one.path),
+        )
+
+
+def _add_views(routes: APIRouter) -> None:
+    def view(path: str, summary: str, example: Any) -> Callable[[_Handler], _Handler]:
+        return routes.get(
+            path,
+            summary=summary,
+            responses=said.answers(example),
+            response_model=None,
+            operation_id=_operation("get", path),
+        )
+
+    @view("/plugin/config", "The keys of a class of connectors, or of all", {said.PLUGIN["className"]: [said.KEY]})
+    def keys(
+        wanted: Annotated[str, Query(alias="connector.class", description="A class, or the end of its name")] = "",
+    ) -> Answer:
         found = [one for one in flat_connectors.plugins() if one.name.endswith(wanted)]
         return shapes.body({one.name: shapes.config_keys(one) for one in found})
 
-    @routes.get("/connectors/{connectorName}/config", summary="Its configuration and its tasks")
+    @view("/connectors/{connectorName}/config", "Its configuration and its tasks", said.INFO)
     def config(connectorName: str) -> Answer:  # noqa: N803  a name of theirs
         return _told(lambda: shapes.body(shapes.info(_one(connectorName))))
 
-    @routes.get("/connectors/{connectorName}/status", summary="What it does, and its tasks")
+    @view("/connectors/{connectorName}/status", "What it does, and its tasks", said.STATUS)
     def status(connectorName: str) -> Answer:  # noqa: N803
         return _told(lambda: shapes.body(shapes.status(_one(connectorName))))
 
-    @routes.get("/connectors/{connectorName}/tasks", summary="Its tasks; none for one that is not there")
+    tasks_of = [{"id": {"connector": "in", "task": 0}, "config": said.TASK_CONFIG}]
+
+    @view("/connectors/{connectorName}/tasks", "Its tasks; none for one that is not there", tasks_of)
     def tasks(connectorName: str) -> Answer:  # noqa: N803
         def found() -> Answer:
             return shapes.body(
@@ -77,7 +149,7 @@ def _add_views(routes: APIRouter) -> None:
 
         return _told(found)
 
-    @routes.get("/connectors/{connectorName}/tasks/{task}/status", summary="What one task does")
+    @view("/connectors/{connectorName}/tasks/{task}/status", "What one task does", said.TASK)
     def task_status(connectorName: str, task: str) -> Answer:  # noqa: N803
         def found() -> Answer:
             one = _one(connectorName)
@@ -87,6 +159,15 @@ def _add_views(routes: APIRouter) -> None:
             return shapes.body(shapes.task_status(one, number))
 
         return _told(found)
+
+
+def _operation(method: str, path: str) -> str:
+    """A name that clients can be generated with: `get_connectors_connectorName_status`."""
+    return "_".join([method, *(part.strip("{}") for part in path.split("/") if part)])
+
+
+def _enveloped(what: Callable[[], Any]) -> Answer:
+    return shapes.body(what())
 
 
 def _listed() -> list[FlatConnector]:
@@ -107,6 +188,7 @@ def _plugins() -> list[Answer]:
 class _Verb(NamedTuple):
     """A change of one connector, and of all, with the words of the answers; `none` is for where there is none."""
 
+    does: str
     state: Wish
     each: str
     all: Callable[[list[str]], str]
@@ -114,28 +196,47 @@ class _Verb(NamedTuple):
 
 
 _VERBS: Mapping[str, _Verb] = {
-    "stop": _Verb("stopped", "deleted", lambda names: f"[{', '.join(names)}] connectors are deleted", "deleted"),
-    "pause": _Verb("paused", "paused", lambda names: f"{len(names)} connectors are suspended", "paused"),
-    "resume": _Verb("running", "resumed", lambda names: f"{len(names)} connectors are resumed", "resumed"),
+    "stop": _Verb(
+        "Stop", "stopped", "deleted", lambda names: f"[{', '.join(names)}] connectors are deleted", "deleted"
+    ),
+    "pause": _Verb("Pause", "paused", "paused", lambda names: f"{len(names)} connectors are suspended", "paused"),
+    "resume": _Verb("Resume", "running", "resumed", lambda names: f"{len(names)} connectors are resumed", "resumed"),
 }
 
 
 def _add_changes(routes: APIRouter, *, gets_change: bool) -> None:
-    def add(path: str, change: Callable[..., Any], summary: str) -> None:
-        routes.add_api_route(path, change, methods=["POST"], summary=summary)
-        get = change if gets_change else _refused(path)
-        routes.add_api_route(path, get, methods=["GET"], summary=summary, include_in_schema=gets_change)
+    def add(path: str, change: Callable[..., Any], summary: str, example: Any, *, takes_config: bool = False) -> None:
+        def route(method: str, handler: Callable[..., Any], *, shown: bool) -> None:
+            routes.add_api_route(
+                path,
+                handler,
+                methods=[method],
+                summary=summary,
+                include_in_schema=shown,
+                responses=said.answers(example),
+                response_model=None,
+                operation_id=_operation(method.lower(), path),
+                openapi_extra={"POST": said.BODY, "GET": said.QUERY}[method] if takes_config else None,
+            )
 
-    for verb in _VERBS:
-        add(f"/connectors/{verb}/all", _answering(partial(_all, verb)), f"{verb.capitalize()} all connectors")
-    add("/connectors/stopAll", _answering(partial(_all, "stop")), "Stop all connectors, for connectAdmin")
-    for verb in _VERBS:
-        add(f"/connectors/{{connectorName}}/{verb}", _changing(verb), f"{verb.capitalize()} a connector")
-    add("/plugin/reload", _answering(lambda: shapes.body("Plugin reload succeeded")), "Plug-ins are read by each run")
-    routes.add_api_route(
-        "/plugin/config/validate", _validate, methods=["GET", "POST"], summary="What create would refuse"
-    )
-    add("/connectors/{connectorName}", _create, "Create a connector, or change it")
+        route("POST", change, shown=True)
+        only_asks = path == _VALIDATE
+        route("GET", change if gets_change or only_asks else _refused(path), shown=gets_change or only_asks)
+
+    for verb, how in _VERBS.items():
+        add(f"/connectors/{verb}/all", _answering(partial(_all, verb)), f"{how.does} all connectors", how.all(["in"]))
+    add("/connectors/stopAll", _answering(partial(_all, "stop")), "As /connectors/stop/all, for connectAdmin", "…")
+    for verb, how in _VERBS.items():
+        done = f"Connector [in] {how.each} successfully"
+        add(f"/connectors/{{connectorName}}/{verb}", _changing(verb), f"{how.does} a connector", done)
+    add("/plugin/reload", _answering(_reloaded), "Nothing: each run reads the plug-ins", "Plugin reload succeeded")
+    judged = {"name": "in", "errorCount": 1, "errors": [{"key": "filename", "message": "Missing"}]}
+    add(_VALIDATE, _validate, "What creating this configuration would refuse", judged, takes_config=True)
+    add("/connectors/{connectorName}", _create, "Create a connector, or change it", said.CONFIG, takes_config=True)
+
+
+def _reloaded() -> Answer:
+    return shapes.body("Plugin reload succeeded")
 
 
 def _changing(verb: str) -> Callable[[str], Answer]:
