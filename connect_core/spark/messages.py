@@ -27,7 +27,7 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "value": ("binary", *_TEXT),
     "key": _TEXT,
     "tags": _TEXT,
-    "headers": (_HEADERS,),
+    "headers": (_HEADERS, "binary"),
     "topic": _TEXT,
 }
 """What a column can be, and what its type then begins with, in Spark's words."""
@@ -61,7 +61,7 @@ class Mapped:
             return pa.nulls(len(batch), pa.binary() if role in ("value", "headers") else pa.string())
         given = batch.column(self.columns[role])
         if role == "headers":
-            return encoded_headers(given)
+            return stored_headers(given) if pa.types.is_binary(given.type) else encoded_headers(given)
         return given.cast(pa.binary() if role == "value" else pa.string())
 
 
@@ -114,11 +114,36 @@ def encoded_headers(maps: pa.Array) -> pa.Array:
     """One property string a row; empty where there are none. Raises DataError for what would come back as something
     else: reserved or empty names, empty values, separators."""
     names, values = maps.keys.cast(pa.string()), maps.items.cast(pa.string())
+    _check_pairs(names, values)
+    pairs = joined(names.cast(pa.binary()), _NAME_END, values.cast(pa.binary()), _PAIR_END)
+    return pc.binary_join(pa.ListArray.from_arrays(maps.offsets, pairs), b"")
+
+
+def stored_headers(strings: pa.Array) -> pa.Array:
+    """Property strings as they are, of which every one was looked at. Raises DataError as `encoded_headers` does."""
+    try:
+        texts = pc.fill_null(strings.cast(pa.string()), "")
+    except pa.ArrowInvalid:
+        raise DataError("Headers are not UTF-8") from None
+    pairs = pc.split_pattern(texts, _PAIR_END.decode()).flatten()
+    given = pairs.filter(pc.not_equal(pairs, ""))
+    parts = pc.split_pattern(given, _NAME_END.decode(), max_splits=1)
+    # Behind the end of the last pair of each there is nothing, and nowhere else.
+    ended = pc.or_(pc.equal(texts, ""), pc.ends_with(texts, _PAIR_END.decode()))
+    whole = pc.all(ended, min_count=0).as_py() and len(pairs) - len(given) == len(texts)
+    if not whole or not pc.all(pc.equal(pc.list_value_length(parts), 2), min_count=0).as_py():
+        raise DataError(
+            "Headers are no properties as RocketMQ stores them: each is name 0x01 value 0x02",
+            next_step='Read them with option("headers", "binary"), or give them as map<string,string>',
+        )
+    _check_pairs(pc.list_element(parts, 0), pc.list_element(parts, 1))
+    return texts.cast(pa.binary())
+
+
+def _check_pairs(names: pa.Array, values: pa.Array) -> None:
     for name in pc.unique(names).to_pylist():
         _check_name(name)
     _check_values(names, values)
-    pairs = joined(names.cast(pa.binary()), _NAME_END, values.cast(pa.binary()), _PAIR_END)
-    return pc.binary_join(pa.ListArray.from_arrays(maps.offsets, pairs), b"")
 
 
 def _check_name(name: str) -> None:

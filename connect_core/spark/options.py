@@ -126,6 +126,11 @@ class ReadOptions(_Options):
         description="Columns to make, in this order; other columns are not decoded",
         examples=["offset, value"],
     )
+    headers: Literal["map", "binary"] = Field(
+        default="map",
+        description="Type of the column `headers`: `binary` is the user's properties as RocketMQ stores them, each "
+        "name 0x01 value 0x02, which costs much less to hand through",
+    )
     on_data_loss: Literal["fail", "skip"] = Field(
         default="fail",
         validation_alias=AliasChoices("on_data_loss", "on_gap"),  # the second is its former name
@@ -165,7 +170,9 @@ class WriteOptions(_Options):
     value_column: str = Field(default="value", description="Column of the bodies, binary or string; needed")
     key_column: str = Field(default="key", description="Column of the keys, string")
     tags_column: str = Field(default="tags", description="Column of the tags, string")
-    headers_column: str = Field(default="headers", description="Column of the user properties, map<string,string>")
+    headers_column: str = Field(
+        default="headers", description="Column of the user properties, map<string,string> or binary"
+    )
     topic_column: str = Field(default="topic", description="Column of the topics, string")
     max_message_bytes: ByteSize = Field(
         default=ByteSize(4 * 1024 * 1024),

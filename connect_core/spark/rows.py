@@ -45,7 +45,11 @@ def names(options: ReadOptions) -> list[str]:
 
 
 def ddl(options: ReadOptions) -> str:
-    return ", ".join(f"`{name}` {_TYPES[name][0]}" for name in names(options))
+    return ", ".join(f"`{name}` {_type(name, options)[0]}" for name in names(options))
+
+
+def _type(name: str, options: ReadOptions) -> tuple[str, pa.DataType]:
+    return _TYPES["value" if name == "headers" and options.headers == "binary" else name]
 
 
 def check_schema(options: ReadOptions, given: Sequence[str]) -> None:
@@ -61,7 +65,7 @@ class Rows:
     """Makes the rows of one queue."""
 
     def __init__(self, queue: Queue, options: ReadOptions) -> None:
-        self.schema = pa.schema([(name, _TYPES[name][1]) for name in names(options)])
+        self.schema = pa.schema([(name, _type(name, options)[1]) for name in names(options)])
         self._queue = queue
 
     def decoded(self, columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
@@ -87,7 +91,7 @@ class Rows:
             given = attribute_columns(columns.properties)
             made |= {name: getattr(given, name) for name in _ATTRIBUTES}
             made["timestamp"] = born_at(columns, given).cast(_TIME)
-        if "headers" in self.schema.names:
+        if "headers" in self.schema.names and self.schema.field("headers").type == _HEADERS:
             made["headers"] = _maps(made["headers"])
         return pa.RecordBatch.from_arrays([made[name] for name in self.schema.names], schema=self.schema)
 

@@ -37,9 +37,10 @@ def data_source(place: Place, messages: int, repeats: int) -> list[Row]:
     def looked_at(**options: str) -> Timed:
         return _timed(read(**options).write.format("noop").mode("overwrite").save)
 
-    def copied() -> Timed:
+    def copied(headers: str) -> Timed:
         target = f"job-{next(_numbers)}"
-        writer = read(columns="key, tags, value, headers").write.format("rocketmq").options(**cluster, topic=target)
+        columns = read(columns="key, tags, value, headers", headers=headers)
+        writer = columns.write.format("rocketmq").options(**cluster, topic=target)
         timed = _timed(writer.option("create", "true").option("queues", str(QUEUES)).mode("append").save)
         forget(place, target)
         return timed
@@ -61,7 +62,8 @@ def data_source(place: Place, messages: int, repeats: int) -> list[Row]:
     return [
         measured("read, every column", looked_at, bare_read),
         measured("read, value alone", lambda: looked_at(columns="value"), bare_read),
-        measured("read and appended", copied, bare_copy),
+        measured("read and appended", lambda: copied("map"), bare_copy),
+        measured("read and appended, headers as stored", lambda: copied("binary"), bare_copy),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -193,6 +194,13 @@ def test_what_was_written_comes_back_byte_for_byte(job: Job) -> None:
     assert [row.headers for row in back] == [headers[0], None, None, headers[3], None, None]
     assert {row.tags for row in back} == {"t\u00e4g"}
     assert len({row.queue for row in back}) == 1
+
+
+def test_headers_are_handed_through_as_they_are_stored(job: Job) -> None:
+    headers = [{"farbe": "grün \u2603", "a.b": "1"}, None, {"x": "\x01"}]
+    job.write(job.frame([("v", one) for one in headers], "value string, headers map<string,string>").coalesce(1))
+    job.write(job.read(columns="value,headers", headers="binary"))
+    assert Counter(str(row.headers) for row in job.read().collect()) == Counter(map(str, headers * 2))
 
 
 def test_each_partition_of_a_frame_stays_in_order_and_columns_have_any_name(job: Job) -> None:

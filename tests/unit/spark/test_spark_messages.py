@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError, DataError
 from connect_core.rocketmq.wire import properties
@@ -18,10 +20,12 @@ from connect_core.spark.messages import (
     message_ids,
     property_strings,
     queue_numbers,
+    stored_headers,
 )
 from connect_core.spark.options import WriteOptions, checked
 
 MAP = pa.map_(pa.string(), pa.string())
+PROPERTY_TEXT = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), max_size=3)
 
 
 def options(**given: str) -> WriteOptions:
@@ -103,6 +107,39 @@ def test_headers_are_encoded_as_records_have_them() -> None:
 def test_headers_that_would_not_come_back_are_refused(header: tuple[str, str | None], told: str) -> None:
     with pytest.raises(DataError, match=told):
         encoded_headers(pa.array([[("fine", "v")], [header]], MAP))
+
+
+@given(st.lists(st.none() | st.lists(st.tuples(PROPERTY_TEXT, PROPERTY_TEXT), max_size=3), max_size=5))
+def test_stored_headers_are_taken_where_a_map_of_them_is(rows: list[list[tuple[str, str]] | None]) -> None:
+    strings = pa.array([None if row is None else encode_headers(row) for row in rows], pa.binary())
+    maps = pa.array(rows, MAP)
+    try:
+        expected = encoded_headers(maps).to_pylist()
+    except DataError:
+        with pytest.raises(DataError):
+            stored_headers(strings)
+    else:
+        assert stored_headers(strings).to_pylist() == expected
+        assert stored_headers(pa.concat_arrays([strings[:1], strings]).slice(min(1, len(rows)))).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("string", "told"),
+    [
+        (b"a\x01b", "no properties as RocketMQ stores them"),
+        (b"a\x02", "no properties as RocketMQ stores them"),
+        (b"\x02", "no properties as RocketMQ stores them"),
+        (b"a\x01b\x02\x02", "no properties as RocketMQ stores them"),
+        (b"a\x01b\x02c", "no properties as RocketMQ stores them"),
+        (b"\x01b\x02", "name is empty"),
+        (b"a\x01\x02", "has no value"),
+        (b"DELAY\x013\x02", "means something to RocketMQ"),
+        (b"a\x01\xff\x02", "not UTF-8"),
+    ],
+)
+def test_stored_headers_that_are_none_are_refused(string: bytes, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        stored_headers(pa.array([b"fine\x01v\x02", b"", None, string], pa.binary()))
 
 
 def test_a_task_that_runs_twice_gives_the_same_ids_and_no_other_does() -> None:

@@ -19,15 +19,23 @@ QUEUE = Queue("orders", "broker-a", 0)
 ALL = "topic,queue,offset,key,tags,value,headers,timestamp,stored_at"
 
 
-def options(columns: str = ALL, on_data_loss: str = "fail") -> ReadOptions:
+def options(columns: str = ALL, on_data_loss: str = "fail", **more: str) -> ReadOptions:
     given = {"name_servers": "h:1", "topics": "orders", "columns": columns, "on_data_loss": on_data_loss}
-    return checked(ReadOptions, given)
+    return checked(ReadOptions, given | more)
 
 
 def decoded(messages: list[StoredMessage], columns: str = ALL, on_data_loss: str = "fail") -> pa.RecordBatch:
     batch, rejects = Rows(QUEUE, options(columns, on_data_loss)).decoded(columns_of_messages(messages), "orders")
     assert rejects == ()
     return batch
+
+
+def test_headers_are_given_as_they_are_stored_where_that_is_wanted() -> None:
+    properties = "KEYS\x01k\x02größe\x01ß \x01\x02WAYBILL\x01u:s:p:0:1:0\x02a\x01b\x02".encode()
+    wanted = options("headers", headers="binary")
+    batch, _ = Rows(QUEUE, wanted).decoded(columns_of_messages([stored(7, b"", properties), stored(8, b"")]), "orders")
+    assert ddl(wanted) == "`headers` binary"
+    assert batch.column("headers").to_pylist() == ["größe\x01ß \x01\x02a\x01b\x02".encode(), None]
 
 
 def test_a_message_has_all_columns_in_sparks_types() -> None:
