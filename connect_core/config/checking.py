@@ -31,13 +31,14 @@ from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
 from connect_core.config.references import masked
-from connect_core.config.row_types import unfit_transforms
+from connect_core.config.row_types import last_rows, unfit_transforms
 from connect_core.config.ruling import advice, unfit_events, unfit_rules
 from connect_core.config.schema_files import Unread, with_schemas
 from connect_core.config.settings import Settings
 from connect_core.config.units import show_count
 from connect_core.config.written import Place, Written, WrittenDocuments, read_paths
 from connect_core.errors import ConfigError, Fault
+from connect_core.rows.types import as_written
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 
@@ -179,7 +180,8 @@ def _examined(
     if not faults and data.get("examples"):
         data["examples"] = with_absolute_paths(data["examples"], around.roots)
     if len(ends) == len(ROLES) and not faults:
-        faults += _conflicts(data, ends[0], ends[1], second, written)
+        unfit = list(_conflicts(data, ends[0], ends[1], second, written))
+        faults += unfit or _sink_for_its_rows(data, ends[1], around, written)
     faults += [fault_at(*wrong, written) for wrong in _times_conflicts(data, ends)]
     return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices), second, given)
 
@@ -231,6 +233,15 @@ def _injected(data: Json) -> dict[str, Any]:
     tasks = data.get("tasks")
     known = tasks if isinstance(tasks, int) and tasks > 0 else 1
     return injected_values(_ANY_UID, str(data.get("name", "")), known)
+
+
+def _sink_for_its_rows(data: Json, sink: End, around: Surroundings, written: Written) -> Sequence[Fault]:
+    """What is wrong with its options once the fields of its records are known."""
+    rows = last_rows(ConnectorDocument.model_validate(data))
+    if rows is None:
+        return ()
+    known = _injected(data) | {"row_fields": as_written(rows)}
+    return read_end("sink", sink.system, sink.own, around, known, written).faults
 
 
 def _faulty(written: Written, faults: Sequence[Fault]) -> ConfigError:

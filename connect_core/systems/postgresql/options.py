@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -140,6 +141,15 @@ class PostgresSinkOptions(PostgresOptions):
             raise ValueError("key goes with mode: upsert")
         if len(set(self.key)) != len(self.key):
             raise ValueError("key names a column twice")
+        return self
+
+    @model_validator(mode="after")
+    def _key_is_in_records(self) -> Self:
+        """Where their fields are known."""
+        if self.row_fields and (missing := [name for name in self.key if name not in self.row_fields]):
+            near = get_close_matches(missing[0], self.row_fields, n=1)
+            meant = f": is it {near[0]}?" if near else ""
+            raise ValueError(f"key names {missing[0]}, which is no field of the records{meant}")
         return self
 
     @model_validator(mode="after")

@@ -70,6 +70,12 @@ WRITES = "encode: {key_format: json, key_fields: [id]}\n"
             "key_prefix holds half of a surrogate pair",
         ),
         (LINES + KEYED, "parse.key_format", "records of file have no key: leave it out"),
+        (TABLE + FIELDS.replace("id:", "iden:"), "sink.postgresql", "key names id, which is no field of the records"),
+        (
+            TABLE + FIELDS + "transforms: [{rename: {id: ids}}]\n",
+            "sink.postgresql",
+            "key names id, which is no field of the records: is it ids?",
+        ),
         (LINES + WRITES, "encode", "needs records whose fields are known"),
         (LINES + FIELDS + "encode: {key_format: json}", "encode", "key_format json needs key_fields, as [id]"),
         (
