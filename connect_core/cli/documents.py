@@ -35,23 +35,19 @@ def apply(
     yes: Yes = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create or change connectors, and show the difference first. Applies all documents or none.
+    """Create or change connectors, and show the difference. Applies all documents or none.
 
     With --infer-again a person is asked before fields change.
     """
     from connect_core.service import documents
-
-    def show(changes: list[dict[str, Any]]) -> None:
-        if not as_json:
-            _show_changes(changes, "")
 
     if dry_run:
         changes = documents.would_change(paths, output.notice, infer_again=infer_again)
         output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
         return
     agree = consent.agreeing_on_fields(yes)
-    changes = documents.apply(paths, why=why, say=output.notice, show=show, infer_again=infer_again, agree=agree)
-    output.emit(as_json, {"applied": True, "connectors": changes}, lambda: None)
+    changes = documents.apply(paths, why=why, say=output.notice, infer_again=infer_again, agree=agree)
+    output.emit(as_json, {"applied": True, "connectors": changes}, lambda: _show_changes(changes, ""))
 
 
 def check(

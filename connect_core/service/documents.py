@@ -38,14 +38,13 @@ def apply(
     *,
     why: str = "",
     say: Say,
-    show: Show,
     infer_again: bool = False,
     agree: Show = lambda _: None,
 ) -> list[Json]:
     """Creates or changes connectors, all of them in one transaction, or none; makes a home and its ledger when there is
-    none. `show` gets the changes before anything is stored. With `infer_again` fields that were inferred are found
+    none. Returns the changes. With `infer_again` fields that were inferred are found
     again; where they are others now, `agree` gets the changes before that, and raises when nobody wants them."""
-    return _applied(read_paths(paths), why, say, show, infer_again, agree)
+    return _applied(read_paths(paths), why, say, infer_again, agree)
 
 
 def apply_flat(name: str, flat: Json, *, why: str, say: Say, begins: str = "running") -> Json:
@@ -69,7 +68,6 @@ def _applied(
     written: WrittenDocuments,
     why: str,
     say: Say,
-    show: Show = lambda _: None,
     infer_again: bool = False,
     agree: Show = lambda _: None,
     begins: str = "running",
@@ -85,7 +83,6 @@ def _applied(
     _say_notices(checked, say)
     with storing() as opened:
         changes = _changes(checked, *_known_to(opened.ledger))
-        show(changes)
         documents = {item.document.name: item.data for item in checked}
         made_from = {
             name: known[name].revision if name in known else 0

@@ -130,7 +130,8 @@ class Stack:
 
 
 def postgresql_url(socket_folder: str, database: str) -> str:
-    return f"postgresql+psycopg2://postgres@/{database}?host={quote(socket_folder, safe='/')}"
+    """With its port: else libpq takes the one of PGPORT, which names another server."""
+    return f"postgresql+psycopg2://postgres@/{database}?host={quote(socket_folder, safe='/')}&port=5432"
 
 
 def load(home: Path) -> Stack | None:

@@ -38,6 +38,8 @@ from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.standing import extent, look_at, sequence_stands_at
 from connect_core.systems.postgresql.table_reading import MOST_BYTES, MOST_ROWS, as_it_is, batch_of, page
 
+NUMBERING = "numbering"
+"""In the evidence of a position: `SourceTable.numbering` when it was reached."""
 _AGAIN_S = 0.05
 """Between two looks whether transactions have ended."""
 
@@ -115,7 +117,8 @@ class PostgresSource:
         self._check_sequence(table, stands_at, end)
         oldest = begin if lowest is None else min(lowest, begin)
         partial = begin == end and final.end < final.newest  # of what has something, the rest is for the next run
-        return Bounds(incarnation, begin, oldest, end, {ORIGIN: table.origin}, gaps, grows=False, partial=partial)
+        evidence = {ORIGIN: table.origin, NUMBERING: table.numbering}
+        return Bounds(incarnation, begin, oldest, end, evidence, gaps, grows=False, partial=partial)
 
     def _settled(self) -> tuple[SourceTable, Finality]:
         """Waits until nothing may come any more below what is there now, or for as long as the document says."""
@@ -146,11 +149,11 @@ class PostgresSource:
 
     def _page(self, wanted: Range, begin: int, end: int, most: int, most_bytes: int) -> SourceBatch:
         with self._asking() as asking, as_it_is(asking, self._options) as table:
-            if table.origin != wanted.origin:
+            if table.origin != wanted.origin or not _numbered_as_before(table, wanted.evidence):
                 raise TableChanged(
-                    "The table was dropped and made again after this range was planned",
+                    "The table was made again, or its numbers were restarted, after this range was planned",
                     where=f"{self._where}, {table.id} {begin:,}",
-                    next_step="The next run reports what was lost with the former table",
+                    next_step="The next run reports what was lost",
                 )
             sizes = (min(most, MOST_ROWS), min(most_bytes, MOST_BYTES))
             found = page(asking, self._options.table, table, begin, end, *sizes)
@@ -192,9 +195,18 @@ class PostgresSource:
 
 
 def _continued(table: SourceTable, at: Position | None, first: int) -> tuple[int, int, tuple[Gap, ...]]:
-    """The incarnation, where reading continues, and what was lost with a former table."""
+    """The incarnation, where reading continues, and what was lost with a former table, or its former rows."""
     if at is None:
         return 0, first, ()
-    if at.evidence.get(ORIGIN, table.origin) == table.origin:
-        return at.incarnation, at.offset, ()
-    return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, "recreated"),)
+    if at.evidence.get(ORIGIN, table.origin) != table.origin:
+        return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, "recreated"),)
+    if not _numbered_as_before(table, at.evidence):
+        reason = f"the sequence of column {table.id} was restarted or altered"
+        return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, reason),)
+    return at.incarnation, at.offset, ()
+
+
+def _numbered_as_before(table: SourceTable, evidence: Json) -> bool:
+    """Where a sequence was restarted (TRUNCATE … RESTART IDENTITY), more new rows than were read may be there by now:
+    no number tells."""
+    return bool(evidence.get(NUMBERING, table.numbering) == table.numbering)

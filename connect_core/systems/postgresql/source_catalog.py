@@ -31,13 +31,13 @@ WHERE indrelid = %s AND indkey[0] = %s AND indisvalid AND indpred IS NULL AND am
 """Those that begin with the column; of each whether it alone is unique."""
 _SEQUENCES = """
 SELECT s.seqrelid, s.seqrelid::regclass::text, s.seqcache, s.seqcycle, s.seqincrement,
-       has_table_privilege(s.seqrelid, 'SELECT')
+       has_table_privilege(s.seqrelid, 'SELECT'), pg_relation_filenode(s.seqrelid)
 FROM pg_sequence s JOIN pg_depend d ON
   (d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
    AND d.refobjid = %(table)s AND d.refobjsubid = %(column)s AND d.deptype IN ('a', 'i'))
   OR (d.refclassid = 'pg_class'::regclass AND d.refobjid = s.seqrelid AND d.classid = 'pg_attrdef'::regclass
       AND d.objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = %(table)s AND adnum = %(column)s))
-GROUP BY 1, 2, 3, 4, 5, 6
+GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 """The one that belongs to the column, and those that its default draws from."""
 
@@ -50,6 +50,8 @@ class IdSequence(NamedTuple):
     cycles: bool
     step: int
     may_read: bool
+    file: int
+    """The number of its file: RESTART gives it another one, and so do most of ALTER SEQUENCE. `setval` does not."""
 
 
 class SourceTable(NamedTuple):
@@ -63,6 +65,11 @@ class SourceTable(NamedTuple):
     key: tuple[TableColumn, ...]
     """Of its primary key."""
     sequences: tuple[IdSequence, ...]
+
+    @property
+    def numbering(self) -> str:
+        """Another text when a sequence is another one, or was restarted."""
+        return ",".join(sorted(f"{one.number}:{one.file}" for one in self.sequences))
 
     @property
     def watched(self) -> list[int]:

@@ -8,6 +8,7 @@ from textwrap import indent
 
 import pytest
 
+from connect_core.cli import output
 from tests.unit.cli.conftest import DOCUMENT, Waybill
 
 
@@ -236,3 +237,15 @@ def test_unknown_options_are_told(words: tuple[str, ...], message: str, waybill:
     typed = waybill(*words)
     assert typed.code == 2
     assert message in typed.err
+
+
+def test_what_apply_says_is_stored_by_then(folder: Path, waybill: Waybill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may read it to its end: `waybill apply … | head -1`."""
+
+    def broken(text: str) -> None:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(output, "line", broken)
+        assert waybill("apply", _write(folder, DOCUMENT.format(name="copy"))).code != 0
+    assert [one["name"] for one in waybill("connectors", "list", "--json").json["connectors"]] == ["copy"]

@@ -47,6 +47,6 @@ def said() -> list[str]:
 @pytest.fixture
 def opened(folder: Path) -> Iterator[AtWork]:
     """With the connector `copy`."""
-    documents.apply([Path("copy.yaml")], say=lambda _: None, show=lambda _: None)
+    documents.apply([Path("copy.yaml")], say=lambda _: None)
     with working() as found:
         yield found

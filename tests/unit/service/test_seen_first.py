@@ -45,7 +45,7 @@ def test_the_parts_beside_the_one_whose_offset_is_set_first_are_kept_as_they_wer
     options = {"path": str(log), "parallel": True, "sub_partition_bytes": 1024, "rotation_quiet_s": 0}
     document = f"{{version: 1, name: parts, source: {{file: {options}}}, sink: {{file: {{path: out/parts.txt}}}}}}"
     Path("parts.yaml").write_text(document.replace("True", "true").replace("'", ""))
-    documents.apply([Path("parts.yaml")], say=lambda _: None, show=lambda _: None)
+    documents.apply([Path("parts.yaml")], say=lambda _: None)
     source = FileSource(FileSourceOptions.model_validate(options))
     first, *others = source.partitions([])
     offsets.set_offset(opened, "parts", first.key, 9, agree=lambda move: None, say=print)

@@ -75,19 +75,12 @@ def test_what_comes_out_has_a_json_form(read: Callable[[Opened], Any], opened: A
         assert isinstance(one, dict)
 
 
-def test_changes_are_shown_before_anything_is_stored(folder: Path, said: list[str]) -> None:
+def test_what_would_change_is_shown_and_nothing_is_stored(folder: Path, said: list[str]) -> None:
     paths = [Path("copy.yaml")]
     assert [one["change"] for one in documents.would_change(paths, said.append)] == ["created"]
-
-    def refuse(changes: list[dict[str, Any]]) -> None:
-        assert [(one["name"], one["change"]) for one in changes] == [("copy", "created")]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        documents.apply(paths, say=said.append, show=refuse)
     with reading() as opened:
         assert connectors.listed(opened, said.append) == []
-    (applied,) = documents.apply(paths, say=said.append, show=lambda _: None)
+    (applied,) = documents.apply(paths, say=said.append)
     assert (applied["change"], applied["revision"]) == ("created", 1)
     assert [one["change"] for one in documents.would_change(paths, said.append)] == ["unchanged"]
     assert said == []
