@@ -17,6 +17,8 @@ from connect_core.errors import ConfigError
 
 _CONNECTORS, _POSITIONS = "connectorConfig.json", "position.json"
 _PAUSED = "PAUSED"
+_SHOWN = 80
+"""Characters of a key in an error."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,19 @@ def connectors_in(folder: Path) -> list[StoredConnector]:
     if not found:
         step = "Name the folder that is storePathRootDir there (by default connectorStore in the home of its user)"
         raise ConfigError(f"There is no {_CONNECTORS} with connectors", where=str(place), next_step=step)
-    for key, value in _pairs(place / _POSITIONS):
-        partition, position = _object(key, place / _POSITIONS), _object(value, place / _POSITIONS)
+    file = place / _POSITIONS
+    for key, value in _pairs(file):
+        partition, position = _object(key, file, key), _object(value, file, key)
         if owner := found.get(str(partition.get("namespace"))):
-            owner.positions.append((partition.get("partition") or {}, position.get("offset") or {}))
+            owner.positions.append((_member(partition, "partition", file, key), _member(position, "offset", file, key)))
     return [found[name] for name in sorted(found)]
 
 
 def _connectors(place: Path) -> Iterator[tuple[str, StoredConnector]]:
     for key, value in _pairs(place / _CONNECTORS):
-        stored = _object(value, place / _CONNECTORS)
-        properties = {str(name): str(one) for name, one in (stored.get("properties") or {}).items()}
+        stored = _object(value, place / _CONNECTORS, key)
+        given = _member(stored, "properties", place / _CONNECTORS, key)
+        properties = {str(one): str(said) for one, said in given.items()}
         name = key.decode("utf-8", "replace")
         yield name, StoredConnector(name, properties, stored.get("targetState") == _PAUSED)
 
@@ -56,23 +60,33 @@ def _pairs(file: Path) -> Iterator[tuple[bytes, bytes]]:
     text = _text(file) or _text(file.with_name(f"{file.name}.bak"))
     if not text:
         return
+    for key, value in _read(text, file).items():
+        try:
+            yield b64decode(key, validate=True), b64decode(value, validate=True)
+        except (ValueError, TypeError):
+            raise _broken(file, key) from None
+
+
+def _object(data: bytes, file: Path, key: bytes) -> Mapping[str, Any]:
+    """Of the entry with this key."""
+    return _read(data, file, key.decode("utf-8", "replace"))
+
+
+def _member(stored: Mapping[str, Any], name: str, file: Path, key: bytes) -> Mapping[str, Any]:
+    """An object in the one of that entry; empty where it is not there."""
+    found = stored.get(name) or {}
+    if not isinstance(found, dict):
+        raise _broken(file, key.decode("utf-8", "replace"))
+    return found
+
+
+def _read(text: str | bytes, file: Path, entry: str = "") -> Mapping[str, Any]:
     try:
-        yield from ((b64decode(key, validate=True), b64decode(value, validate=True)) for key, value in _items(text))
-    except (ValueError, TypeError, AttributeError):
-        raise _broken(file) from None
-
-
-def _items(text: str) -> list[tuple[str, str]]:
-    return list(json.loads(text).items())
-
-
-def _object(data: bytes, file: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(data)
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise _broken(file)
+        raise _broken(file, entry)
     return found
 
 
@@ -85,6 +99,7 @@ def _text(file: Path) -> str:
         raise _broken(file) from None
 
 
-def _broken(file: Path) -> ConfigError:
-    step = "Copy the folder again while its worker is stopped"
-    return ConfigError("This is not what RocketMQ Connect has written", where=str(file), next_step=step)
+def _broken(file: Path, entry: str = "") -> ConfigError:
+    step = "Copy the folder again while its worker is stopped, or take the entry out of the copy"
+    where = f"{file}, entry {entry[:_SHOWN]!r}" if entry else str(file)
+    return ConfigError("This is not what RocketMQ Connect has written", where=where, next_step=step)

@@ -54,7 +54,8 @@ def meaning(error: psycopg2.Error, where: str) -> WaybillError:
     if state in _ACCESS:
         return ConfigError(_ACCESS[state], where=where, next_step="Correct host, database, user or password")
     if state == _FORBIDDEN:
-        return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
+        step = "Grant what `waybill check --probe` names; it also says whether row-level security hides rows"
+        return Refused("The user may not do that", where=where, next_step=step)
     if state in _UNSUPPORTED:
         step = "A view, and a table with row-level security, take no COPY: name a table, or a role that bypasses it"
         return Refused("The server does not do that with this table", where=where, next_step=step)

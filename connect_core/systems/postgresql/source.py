@@ -19,7 +19,6 @@ from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import (
-    OPEN_END,
     ORIGIN,
     Bounds,
     Gap,
@@ -35,7 +34,7 @@ from connect_core.systems.postgresql.finality import Finality
 from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import extent, look_at, sequence_stands_at
+from connect_core.systems.postgresql.standing import extent, look_at, sequence_stands_at, unfit_numbers
 from connect_core.systems.postgresql.table_reading import MOST_BYTES, MOST_ROWS, as_it_is, batch_of, page
 
 NUMBERING = "numbering"
@@ -111,7 +110,8 @@ class PostgresSource:
         with self._asking() as asking:
             lowest, _ = extent(asking, self._options.table, table)
             stands_at = sequence_stands_at(asking, table)
-        self._check_numbers(lowest, final.end)
+        if wrong := unfit_numbers(lowest, final.end):
+            raise ConfigError(wrong, where=self._where, next_step="Name another column as incrementing")
         incarnation, begin, gaps = _continued(table, at, min(lowest or 0, final.end))
         end = max(begin, final.end)
         self._check_sequence(table, stands_at, end)
@@ -158,11 +158,6 @@ class PostgresSource:
             sizes = (min(most, MOST_ROWS), min(most_bytes, MOST_BYTES))
             found = page(asking, self._options.table, table, begin, end, *sizes)
         return batch_of(found, begin, end, self._where)
-
-    def _check_numbers(self, lowest: int | None, end: int) -> None:
-        if (lowest is not None and lowest < 0) or end >= OPEN_END:
-            words = f"Numbers of rows must be from 0 to {OPEN_END - 1}, and the table has others"
-            raise ConfigError(words, where=self._where, next_step="Name another column as incrementing")
 
     def _check_sequence(self, table: SourceTable, stands_at: int | None, end: int) -> None:
         """The next rows would come where nobody looks any more."""

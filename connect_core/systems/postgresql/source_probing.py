@@ -15,7 +15,7 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import sequence_stands_at, writers
+from connect_core.systems.postgresql.standing import extent, sequence_stands_at, unfit_numbers, writers
 
 
 def probe(options: Json) -> Iterator[ProbeResult]:
@@ -31,10 +31,18 @@ def probe(options: Json) -> Iterator[ProbeResult]:
             yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
             return
         yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
-        yield from _rights(asking, given)
+        rights = list(_rights(asking, given))
+        yield from rights
         yield from _numbers(asking, table)
+        if all(one.ok for one in rights) and (wrong := _unfit_rows(asking, given, table)):
+            yield ProbeResult(False, f"{wrong}: name another column as incrementing")
         if many := len(writers(asking, table)):
             yield ProbeResult(True, f"transactions that write to it at this moment: {many} (pg_locks)")
+
+
+def _unfit_rows(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> str:
+    lowest, highest = extent(asking, given.table, table)
+    return unfit_numbers(lowest, (highest or 0) + 1)
 
 
 def _rights(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:

@@ -20,6 +20,7 @@ from connect_core.sdk.testing.sources import VALUES, SourceContract
 from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
 from connect_core.systems.postgresql.source import PostgresSource
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.source_probing import probe
 from tests.postgres_tables import Database
 
 pytestmark = pytest.mark.server
@@ -357,10 +358,22 @@ def test_a_sequence_that_only_the_default_names_is_looked_at(system: TableCase) 
         system.bounds()
 
 
-def test_a_number_below_zero_is_refused(system: TableCase) -> None:
-    system.database.run("INSERT INTO rows VALUES (-1, 'a')")
-    with pytest.raises(ConfigError, match="Numbers of rows must be from 0"):
+@pytest.mark.parametrize("number", [-1, (1 << 62) - 1, (1 << 63) - 1])
+def test_a_number_that_is_no_offset_is_refused_and_the_probe_says_so(system: TableCase, number: int) -> None:
+    system.database.run(f"INSERT INTO rows VALUES ({number}, 'a')")
+    with pytest.raises(ConfigError, match="Numbers of rows must be from 0 to 4611686018427387902"):
         system.bounds()
+    assert [one.what for one in probe(system.options) if not one.ok] == [
+        "Numbers of rows must be from 0 to 4611686018427387902, and the table has others: name another column as"
+        " incrementing"
+    ]
+
+
+def test_the_highest_number_is_read(system: TableCase) -> None:
+    highest = (1 << 62) - 2
+    system.database.run(f"INSERT INTO rows VALUES ({highest}, 'a')", f"SELECT setval('rows_id_seq', {highest})")
+    assert all(one.ok for one in probe(system.options))
+    assert Follower(system.source()).run() == [b"a"]
 
 
 def test_a_view_is_refused(system: TableCase) -> None:

@@ -8,6 +8,7 @@ import shutil
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ def test_the_folder_or_its_parent_is_named_and_an_empty_file_is_read_from_before
         ("connectorConfig.json", '{"YQ==": "YQ=="}'),
         ("position.json", '{"YQ==": "YQ=="}'),
         ("position.json", '{"YQ=="'),
+        pytest.param("connectorConfig.json", "[" * 100_000, id="deep"),
     ],
 )
 def test_what_it_has_not_written_is_refused_with_the_file(name: str, text: str, tmp_path: Path) -> None:
@@ -57,6 +59,30 @@ def test_what_it_has_not_written_is_refused_with_the_file(name: str, text: str, 
     with pytest.raises(ConfigError) as refused:
         connectors_in(tmp_path)
     assert name in refused.value.where
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["properties", "namespace", "partition", "offset"]) | st.text(), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(["connectorConfig.json", "position.json"]), VALUES, VALUES)
+def test_whatever_an_entry_holds_is_read_or_refused_by_its_name(name: str, key: Any, value: Any) -> None:
+    with TemporaryDirectory() as folder:
+        shutil.copytree(WRITTEN, folder, dirs_exist_ok=True)
+        entry = [b64encode(json.dumps(one).encode()).decode() for one in (key, value)]
+        (Path(folder) / name).write_text(json.dumps(dict([entry])))
+        where = f"{name}, entry "
+        try:
+            connectors_in(Path(folder))
+        except ConfigError as refused:
+            where = refused.where
+    assert f"{name}, entry " in where
 
 
 def test_a_folder_without_connectors_is_none(tmp_path: Path) -> None:
