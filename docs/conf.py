@@ -16,7 +16,12 @@ html_copy_source = html_show_sphinx = html_show_copyright = False
 
 NAVIGATION = {
     "README": {
-        "Begin": ["docs/guide", "docs/install-in-your-airflow", "docs/coming-from-rocketmq-connect"],
+        "Begin": [
+            "docs/guide",
+            "docs/install-in-your-airflow",
+            "docs/coming-from-rocketmq-connect",
+            "docs/coming-from-kafka-connect",
+        ],
         "Guarantees": ["docs/guarantees", "docs/delivery", "docs/fidelity", "docs/delivery-rules"],
         "Operate": [
             "docs/operate",

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
-from connect_core.api import rocketmq_connect
+from connect_core.api import kafka_connect, rocketmq_connect
 from connect_core.api.guarding import Guarded
 
 
@@ -20,6 +20,7 @@ def made(*, gets_change: bool = False) -> FastAPI:
     app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware)
     app.router.redirect_slashes = False
     app.include_router(rocketmq_connect.router(gets_change=gets_change))
+    app.mount(kafka_connect.PREFIX, kafka_connect.made())
     app.add_exception_handler(404, _not_found)
     app.add_exception_handler(413, _too_long)
     app.add_exception_handler(ClientDisconnect, _gone)
@@ -27,14 +28,16 @@ def made(*, gets_change: bool = False) -> FastAPI:
 
 
 class WithoutTrailingSlash:
-    """`/connectors/list/` is `/connectors/list`, as on the server of RocketMQ Connect."""
+    """`/connectors/list/` is `/connectors/list`, as on the server of RocketMQ Connect; `/kc` is `/kc/`, below which
+    are the routes of Kafka Connect."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+            path = scope["path"].rstrip("/") or "/"
+            scope = {**scope, "path": f"{path}/" if path == kafka_connect.PREFIX else path}
         await self._app(scope, receive, send)
 
 

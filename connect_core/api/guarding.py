@@ -11,6 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from connect_core.api import kafka_connect
+
 MAX_BYTES = 1 << 20
 """Of a body: a configuration has a few kilobytes."""
 _TOO_LONG = f"A body has at most {MAX_BYTES:,} bytes"
@@ -31,11 +33,11 @@ class Guarded:
             return
         headers = Headers(scope=scope)
         if why := _refusal(headers):
-            await _refused(403, why)(scope, receive, send)
+            await _refused(scope, 403, why)(scope, receive, send)
         elif b"%2f" in scope.get("raw_path", b"").lower():
-            await _refused(404, "A name has no slash")(scope, receive, send)
+            await _refused(scope, 404, "A name has no slash")(scope, receive, send)
         elif (given := headers.get("content-length", "0")).isdecimal() and int(given) > MAX_BYTES:
-            await _refused(413, _TOO_LONG)(scope, receive, send)
+            await _refused(scope, 413, _TOO_LONG)(scope, receive, send)
         else:
             await self._app(scope, _Limited(receive), send)
 
@@ -65,5 +67,7 @@ def _refusal(headers: Headers) -> str:
     return ""
 
 
-def _refused(code: int, why: str) -> JSONResponse:
-    return JSONResponse({"errorCode": code, "message": why}, status_code=code)
+def _refused(scope: Scope, code: int, why: str) -> JSONResponse:
+    """In the words of the routes that were called: those of Kafka Connect say `error_code`."""
+    key = "error_code" if f"{scope['path']}/".startswith(f"{kafka_connect.PREFIX}/") else "errorCode"
+    return JSONResponse({key: code, "message": why}, status_code=code)

@@ -88,6 +88,16 @@ def class_named(given: str) -> FlatClass | None:
     return found[1] if found else None
 
 
+def keys_of(kind: FlatClass) -> dict[str, str]:
+    """The keys that a document of the class may have, its own first, and of those that it must have what they are."""
+    ends = next(plugin.flat_hub for plugin in option_models.plugins() if plugin.flat_hub)
+    found: dict[str, str] = {}
+    for end in (kind.end, ends.sink if kind.role == "source" else ends.source):
+        found |= {key: end.must.get(key, "").format(records=kind.records) for key in end.keys}
+    found |= {key: "" for key in (*_COMMON, TRANSFORMS, "predicates") if key not in found}
+    return found | {CLASS: "the class says what is read and written"}
+
+
 def hub() -> str:
     """The system that is the other end of every class."""
     return next(plugin.name for plugin in option_models.plugins() if plugin.flat_hub)
@@ -272,6 +282,7 @@ _COMMON: dict[str, Handler] = {
     CLASS: _nothing,
     "name": _nothing,
     "max.tasks": _max_tasks,
+    "tasks.max": _max_tasks,
     KEY_CONVERTER: converter,
     VALUE_CONVERTER: converter,
     "errors.tolerance": _tolerance,

@@ -94,6 +94,11 @@ def set_paused(airflow: Airflow, connector: str, paused: bool) -> None:
     _when_seen(lambda: airflow.pause(names.live_dag(connector), paused))
 
 
+def begin_run(airflow: Airflow, connector: str) -> None:
+    """One run of the live DAG, now; behind the one that is under way."""
+    _when_seen(lambda: airflow.trigger(names.live_dag(connector)))
+
+
 def start_backfill(airflow: Airflow, connector: str, stored: Backfill, *, accept_gaps: bool = False) -> str:
     """Has Airflow go on with what is stored; returns the id of its run. The words are those it was begun with, so that
     the same backfill is meant; gaps may be accepted since."""

@@ -47,10 +47,13 @@ def apply(
     return _applied(read_paths(paths), why, say, infer_again, agree)
 
 
-def apply_flat(name: str, flat: Json, *, why: str, say: Say, begins: str = "running") -> Json:
+def apply_flat(
+    name: str, flat: Json, *, why: str, say: Say, begins: str = "running", made_from: int | None = None
+) -> Json:
     """The same for one flat document that is no file; its name is `name`, whatever it says. Its change. A connector
-    that is new has the target state `begins`."""
-    (change,) = _applied(_flat(name, flat), why, say, begins=begins)
+    that is new has the target state `begins`. `made_from` is the revision that the document was made from, 0 for one
+    that is to be new: raises Retriable where another one is there."""
+    (change,) = _applied(_flat(name, flat), why, say, begins=begins, revision=made_from)
     return change
 
 
@@ -71,6 +74,7 @@ def _applied(
     infer_again: bool = False,
     agree: Show = lambda _: None,
     begins: str = "running",
+    revision: int | None = None,
 ) -> list[Json]:
     from connect_core.orchestration import control
 
@@ -89,6 +93,8 @@ def _applied(
             for name, data in documents.items()
             if stored_fields(data) is not None or evolves(data)
         }
+        if revision is not None:
+            made_from = dict.fromkeys(documents, revision)
         flat = {item.document.name: item.flat for item in checked if item.flat is not None}
         applied = opened.ledger.apply_all(
             documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat, begins=begins

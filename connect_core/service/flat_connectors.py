@@ -55,26 +55,21 @@ def listed(say: Say) -> list[FlatConnector]:
         return []
     with reading() as opened:
         now = connectors.states(opened, say)
-        return [_flat(opened, one, now[name]) for name, one in there.items() if name in now]
+        return [seen(opened, one, now[name]) for name, one in there.items() if name in now]
 
 
 def shown(name: str, say: Say) -> FlatConnector:
     """Raises ConfigError for one that is not there, or stopped."""
     connector = _named(name)
     with reading() as opened:
-        return _flat(opened, connector, connectors.states(opened, say)[name])
+        return seen(opened, connector, connectors.states(opened, say)[name])
 
 
 def create(name: str, given: Json, say: Say) -> None:
     """Creates the connector or changes it; one that was stopped goes on. Raises ConfigError with every fault, and for
     what the connector is already."""
-    flat = texts(given)
-    if not flat.get(CLASS) or not is_flat(flat):
-        raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
     before = connectors.by_name().get(name)
-    if before is not None and before.flat is None:
-        step = "Change it with `waybill apply`, or delete it first with `waybill connectors delete`"
-        raise ConfigError(f"Connector [{name}] was written as a native document", next_step=step)
+    flat = storable(name, given, before)
     with in_its_own_words(name):
         change = documents.apply_flat(name, flat, why=_WHY, say=say)
     if before is not None and before.target_state == "stopped":
@@ -86,6 +81,18 @@ def create(name: str, given: Json, say: Say) -> None:
         and _without_name(before.flat) == _without_name(hidden(flat))
     ):
         raise ConfigError("Connector with same config already exist.")
+
+
+def storable(name: str, given: Json, before: Connector | None) -> dict[str, str]:
+    """The texts of a configuration that names its class. Raises ConfigError for any other, and where `before`, the
+    connector of this name, has none."""
+    flat = texts(given)
+    if not flat.get(CLASS) or not is_flat(flat):
+        raise ConfigError(f"Request config key: {CLASS}", next_step="A native document is applied with `waybill apply`")
+    if before is not None and before.flat is None:
+        step = "Change it with `waybill apply`, or delete it first with `waybill connectors delete`"
+        raise ConfigError(f"Connector [{name}] was written as a native document", next_step=step)
+    return flat
 
 
 def set_state(name: str, state: Wish) -> None:
@@ -167,7 +174,8 @@ def _named(name: str) -> Connector:
     return found
 
 
-def _flat(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
+def seen(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
+    """The connector by its configuration and what it does now."""
     count = int(connector.document.get("tasks", 1))
     runs = opened.ledger.runs(connector.uid, limit=20 * count, stream=LIVE)
     return FlatConnector(

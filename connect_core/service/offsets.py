@@ -17,7 +17,7 @@ from connect_core.ledger import Connector, LastChange, Lease, Repeats, task_leas
 from connect_core.planning import Assignment
 from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.leases import LeaseRequest, acquire
-from connect_core.replication.driver.offset_checks import checked_position, floors_left
+from connect_core.replication.driver.offset_checks import checked_position, floors_left, oldest_offset
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import PushSource
@@ -112,6 +112,16 @@ def set_offset(
             leases, connector.uid, LIVE, part, wanted, who=who, why=why, abandon=abandon, floors=floors
         )
     return _moved(name, partition, before, wanted, repeats)
+
+
+def oldest(opened: AtWork, name: str, partition: str) -> int:
+    """The offset of the oldest record that the source has of a partition. Raises ConfigError where nobody can say."""
+    connector = opened.ledger.connector(name)
+    part = _partition(_assignment(opened, connector), partition)
+    at = opened.ledger.positions(connector.uid, LIVE, [part])[part] or Position(0, 0)
+    with ExitStack() as resources:
+        source = systems.source(revealed(opened.resolved(connector).source), resources)
+        return oldest_offset(source, part, at, f"connector {name}")
 
 
 def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -> Json:

@@ -54,6 +54,17 @@ def checked_position(
     return Position(seen.incarnation, offset, seen.evidence)
 
 
+def oldest_offset(source: Source, partition: Partition, at: Position, where: str) -> int:
+    """Of what is read now. Raises ConfigError for a source that pushes: it has nothing to read again."""
+    if isinstance(source, PushSource):
+        raise ConfigError(
+            "The source has no oldest record: it sends each once",
+            where=f"{where}, partition {partition.key}",
+            next_step="Name an offset",
+        )
+    return _looked_at(source, partition, Position(at.incarnation, 0, at.evidence)).oldest
+
+
 def floors_left(sink: Sink, floors: Iterable[Floor]) -> list[Floor]:
     """Those of a range that is given up, none before what its target has left. Empty where a target loses nothing by
     itself."""

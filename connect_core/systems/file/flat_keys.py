@@ -1,4 +1,5 @@
-"""The flat keys of RocketMQ Connect's file connectors, and the positions that it keeps of them."""
+"""The flat keys of RocketMQ Connect's file connectors and of those of Kafka Connect, and the positions that the
+first keeps of them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatWriter, ReachedOffset, ignored, option
 
 _PACKAGE = "org.apache.rocketmq.connect.file."
+_KAFKA_PACKAGE = "org.apache.kafka.connect.file."
 
 
 def _file(into: FlatWriter, key: str, value: Any) -> None:
@@ -41,6 +43,7 @@ def _bytes_before(lines: Iterable[bytes], characters: int) -> int:
     return offset
 
 
+_BATCHES = "how much is read at a time follows limits and time"
 _KEYS = {"filename": option("path"), "file": _file}
 _MUST = {"filename|file": "the file to read or write"}
 CLASSES = (
@@ -51,15 +54,27 @@ CLASSES = (
         FlatEnd(
             {
                 **_KEYS,
-                "batch.size": ignored(
-                    "how much is read at a time follows limits and time; RocketMQ Connect ignores it too"
-                ),
+                "batch.size": ignored(f"{_BATCHES}; RocketMQ Connect ignores it too"),
                 "ordering.msg.enable": ignored("the lines of a file always keep their order"),
             },
             _MUST,
         ),
         records="lines",
         reached=_reached,
+    ),
+    FlatClass(
+        "FileStreamSourceConnector",
+        _KAFKA_PACKAGE,
+        "source",
+        FlatEnd({"file": option("path"), "batch.size": ignored(_BATCHES)}, {"file": "the file to read"}),
+        records="lines",
+    ),
+    FlatClass(
+        "FileStreamSinkConnector",
+        _KAFKA_PACKAGE,
+        "sink",
+        FlatEnd({"file": option("path")}, {"file": "the file to write"}),
+        records="lines",
     ),
     FlatClass("FileSinkConnector", _PACKAGE, "sink", FlatEnd(_KEYS, _MUST), records="lines"),
 )

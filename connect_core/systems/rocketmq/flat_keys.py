@@ -24,6 +24,10 @@ def _topic(into: FlatWriter, key: str, value: Any) -> None:
 
 
 def _topics(into: FlatWriter, key: str, value: Any) -> None:
+    """Kafka Connect calls them `topics`."""
+    if "topics" in into.options:
+        into.refuse(key, "are named twice: leave out connect.topicnames, or topics")
+        return
     into.put(key, "topics", [name.strip() for name in re.split("[;,]", str(value)) if name.strip()])
 
 
@@ -81,10 +85,11 @@ HUB = FlatHub(
     source=FlatEnd(
         {
             "connect.topicnames": _topics,
+            "topics": _topics,
             _GROUP_KEY: _group,
             "consume.from.where": _start,
         },
-        {"connect.topicnames": "the topics to read, separated by ;"},
+        {"connect.topicnames|topics": "the topics to read, separated by ;"},
         _from_main,
     ),
     sink=FlatEnd(
