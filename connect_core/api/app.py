@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
@@ -41,8 +41,10 @@ class WithoutTrailingSlash:
         await self._app(scope, receive, send)
 
 
-async def _not_found(request: Request, error: Exception) -> PlainTextResponse:
-    """As the server of RocketMQ Connect says it."""
+async def _not_found(request: Request, error: Exception) -> Response:
+    """As the server of RocketMQ Connect says it; or that of Kafka Connect, as a line break has no mount."""
+    if kafka_connect.is_below(request.url.path):
+        return await kafka_connect.as_json(request, error)
     return PlainTextResponse("Not found", status_code=404)
 
 

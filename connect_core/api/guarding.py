@@ -69,5 +69,5 @@ def _refusal(headers: Headers) -> str:
 
 def _refused(scope: Scope, code: int, why: str) -> JSONResponse:
     """In the words of the routes that were called: those of Kafka Connect say `error_code`."""
-    key = "error_code" if f"{scope['path']}/".startswith(f"{kafka_connect.PREFIX}/") else "errorCode"
+    key = "error_code" if kafka_connect.is_below(scope["path"]) else "errorCode"
     return JSONResponse({key: code, "message": why}, status_code=code)

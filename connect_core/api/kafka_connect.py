@@ -34,6 +34,11 @@ _Json = dict[str, Any]
 _Answered = TypeVar("_Answered", bound=Response)
 
 
+def is_below(path: str) -> bool:
+    """Whether a request with this path is for these routes."""
+    return f"{path}/".startswith(f"{PREFIX}/")
+
+
 def made() -> FastAPI:
     app = FastAPI(title="Waybill for clients of Kafka Connect", version=__version__, docs_url=None, redoc_url=None)
     app.router.redirect_slashes = False
@@ -42,7 +47,7 @@ def made() -> FastAPI:
         add(routes)
         app.include_router(routes)
     app.add_exception_handler(WaybillError, _failed)
-    app.add_exception_handler(HTTPException, _as_json)
+    app.add_exception_handler(HTTPException, as_json)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
 
@@ -301,7 +306,7 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(told, status_code=code)
 
 
-async def _as_json(request: Request, error: Exception) -> JSONResponse:
+async def as_json(request: Request, error: Exception) -> JSONResponse:
     """What is raised before any route of ours, or for none."""
     known = error if isinstance(error, HTTPException) else HTTPException(500)
     told = shapes.failed(known.status_code, f"HTTP {known.status_code} {known.detail}")

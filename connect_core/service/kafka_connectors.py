@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from connect_core.config import masked
 from connect_core.config.flat import CLASS, class_named, hub, keys_of
 from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable, Unreachable
@@ -201,10 +200,9 @@ def class_of(kind: str) -> KafkaClass:
     return KafkaClass(f"{found.package}{found.name}", found.role, keys)
 
 
-def shown_config(given: Mapping[str, object]) -> Json:
-    """The same, without its secrets."""
-    told: Json = masked(dict(given))
-    return told
+def shown_config(given: Json) -> dict[str, str]:
+    """The same as texts, without its secrets and without the keys that have no value."""
+    return flat_connectors.texts(flat_connectors.hidden({key: it for key, it in given.items() if it is not None}))
 
 
 # ------------------------------------------------------------------------------------------------------------- offsets
