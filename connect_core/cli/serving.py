@@ -27,7 +27,8 @@ def serve(
         typer.Option("--gets-change", help="Let a GET create, pause, resume and stop, as in RocketMQ Connect."),
     ] = False,
 ) -> None:
-    """Answer the REST calls of RocketMQ Connect, until Ctrl-C. Records are moved by Airflow or `waybill run`."""
+    """Answer the REST calls of RocketMQ Connect, and below /kc those of Kafka Connect, until Ctrl-C. Records are moved
+    by Airflow or `waybill run`."""
     if host != "localhost" and not _is_loopback(host):
         raise ConfigError(
             f"{host} is no address of the loopback interface, and there is no login yet",
@@ -40,7 +41,8 @@ def serve(
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed", next_step="pip install 'waybill[api]'") from None
     with _listening(host, port) as listener:
-        output.notice(f"RocketMQ Connect's REST calls are answered at {_url(listener)} until Ctrl-C")
+        url = _url(listener)
+        output.notice(f"RocketMQ Connect's REST calls are answered at {url} until Ctrl-C; Kafka Connect's at {url}/kc")
         server = uvicorn.Server(uvicorn.Config(made(gets_change=gets_change), log_level="warning"))
         server.run([listener])
 

@@ -95,8 +95,10 @@ def set_paused(airflow: Airflow, connector: str, paused: bool) -> None:
 
 
 def begin_run(airflow: Airflow, connector: str) -> None:
-    """One run of the live DAG, now; behind the one that is under way."""
-    _when_seen(lambda: airflow.trigger(names.live_dag(connector)))
+    """One run of the live DAG, behind the one that is under way; none where one waits there already."""
+    dag_id = names.live_dag(connector)
+    if not _when_seen(lambda: airflow.runs(dag_id, states=("queued",), limit=1)):
+        airflow.trigger(dag_id)
 
 
 def start_backfill(airflow: Airflow, connector: str, stored: Backfill, *, accept_gaps: bool = False) -> str:

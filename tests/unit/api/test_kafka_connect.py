@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from connect_core.api.guarding import MAX_BYTES
 from connect_core.errors import Failure
 from connect_core.ledger import Ledger
+from connect_core.orchestration import control
+from connect_core.orchestration.rest import Dag
 from connect_core.version import code_version
 from tests.unit.api.test_rocketmq_connect import served
 
@@ -236,6 +239,41 @@ def test_a_restart_with_its_tasks_shows_what_it_does(client: httpx.Client) -> No
     assert (answer.status_code, answer.json()) == (202, got(client, "/connectors/in/status"))
     assert client.post("/connectors/in/tasks/0/restart").status_code == 204
     assert client.put("/connectors/in/topics/reset").status_code == 202
+
+
+class Airflow:
+    """What a restart asks of it."""
+
+    def __init__(self) -> None:
+        self.queued: list[str] = []
+
+    def dags(self, *, tag: str) -> list[Dag]:
+        return [Dag("replicate.in", is_paused=False, is_stale=False, file_token="")]
+
+    def runs(self, dag_id: str, *, states: tuple[str, ...], limit: int) -> list[str]:
+        assert (dag_id, states) == ("replicate.in", ("queued",))
+        return self.queued[:limit]
+
+    def trigger(self, dag_id: str) -> None:
+        self.queued.append(dag_id)
+
+
+def test_what_failed_is_begun_again_by_airflow_once(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(client)
+    airflow = Airflow()
+    monkeypatch.setattr(control, "airflow_of", lambda home, settings: nullcontext(airflow))
+    assert client.post("/connectors/in/restart").status_code == 204
+    assert airflow.queued == []
+    fail(folder)
+    for _ in range(2):
+        answer = client.post("/connectors/in/restart", params={"onlyFailed": "true"})
+        assert answer.status_code == 202
+        told = answer.json()
+        assert (told["connector"]["state"], told["tasks"][0]["state"]) == ("RESTARTING", "RESTARTING")
+    assert client.post("/connectors/in/tasks/0/restart").status_code == 204
+    assert airflow.queued == ["replicate.in"]
 
 
 # ------------------------------------------------------------------------------------------------------------- offsets
