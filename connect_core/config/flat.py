@@ -137,6 +137,14 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     return into
 
 
+def key_of(flat: Mapping[str, Any], name: str, path: str) -> str:
+    """The flat key that the native place `path` came from; the path itself where it came from none."""
+    origins = {".".join(map(str, place)): key for place, key in translate(flat, name).origins.items()}
+    parts = path.split(".")
+    places = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((origins[place] for place in places if place in origins), path)
+
+
 def with_lines(translated: TranslatedDocument, written: Written) -> Written:
     """The native data, with the lines of the flat keys it came from."""
     lines = {place: line for place, key in translated.origins.items() if (line := written.lines.get((key,)))}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from connect_core.config import masked
-from connect_core.config.flat import CLASS, classes, hub, is_flat
+from connect_core.config.flat import CLASS, classes, hub, is_flat, key_of
 from connect_core.errors import ConfigError, Fault
 from connect_core.ledger import Connector, Run
 from connect_core.replication.driver.status import State, Status
@@ -70,7 +70,7 @@ def create(name: str, given: Json, say: Say) -> None:
     what the connector is already."""
     before = connectors.by_name().get(name)
     flat = storable(name, given, before)
-    with in_its_own_words(name):
+    with in_its_own_words(name, flat):
         change = documents.apply_flat(name, flat, why=_WHY, say=say)
     if before is not None and before.target_state == "stopped":
         with reading() as opened:
@@ -115,20 +115,22 @@ def set_all(state: Wish) -> list[str]:
 def faults_of(name: str, given: Json) -> Sequence[Fault]:
     """What `create` would refuse. Changes nothing."""
     try:
-        with in_its_own_words(name):
-            documents.check_flat(name, texts(given))
+        flat = texts(given)
+        with in_its_own_words(name, flat):
+            documents.check_flat(name, flat)
     except ConfigError as error:
         return error.faults or (Fault("", str(error)),)
     return ()
 
 
 @contextmanager
-def in_its_own_words(name: str) -> Iterator[None]:
+def in_its_own_words(name: str, flat: Json) -> Iterator[None]:
     """Faults are at a key of the configuration: there is no file whose name has to be said."""
     try:
         yield
     except ConfigError as error:
-        own = tuple(Fault(one.path.removeprefix(f"connector {name}: "), one.message) for one in error.faults)
+        paths = [one.path.removeprefix(f"connector {name}: ") for one in error.faults]
+        own = tuple(Fault(key_of(flat, name, path), one.message) for path, one in zip(paths, error.faults, strict=True))
         raise ConfigError(error.what, where=error.where, faults=own, next_step=error.next_step) from None
 
 

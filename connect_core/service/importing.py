@@ -56,7 +56,7 @@ def _judged(one: StoredConnector, before: Connector | None) -> Json:
         told["problems"] = ["there is a connector of this name already"]
         return told
     try:
-        with in_its_own_words(one.name):
+        with in_its_own_words(one.name, dict(one.config)):
             checked = documents.check_flat(one.name, dict(one.config))
     except ConfigError as error:
         told["problems"] = [f"{fault.path}: {fault.message}" for fault in error.faults] or [str(error)]

@@ -103,7 +103,7 @@ def _stored(
         raise ConfigError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
     _refuse_masks(given)
     flat = flat_connectors.storable(name, given, before)
-    with flat_connectors.in_its_own_words(name):
+    with flat_connectors.in_its_own_words(name, flat):
         return documents.apply_flat(name, flat, why=_WHY, say=say, begins=begins, made_from=made_from)
 
 

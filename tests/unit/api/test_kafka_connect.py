@@ -169,6 +169,13 @@ def test_every_fault_is_told_at_its_key(client: httpx.Client) -> None:
     words = refused(client.put("/connectors/in/config", json=config), 400)
     assert words.startswith("Connector configuration is invalid and contains the following 2 error(s):\n")
     assert {line.partition(":")[0] for line in words.splitlines()[1:]} == {"fiel", "file"}
+    outside = SOURCE | {"file": "/etc/passwd"}
+    words = refused(client.put("/connectors/in/config", json=outside), 400)
+    assert words.splitlines()[1].startswith("file: /etc/passwd is outside")
+    [key] = [
+        one["value"] for one in validated(client, "FileStreamSource", outside)["configs"] if one["value"]["errors"]
+    ]
+    assert key["name"] == "file"
     words = refused(client.put("/connectors/in/config", json=SOURCE | {"connector.class": "Nothing"}), 400)
     assert "FileStreamSourceConnector" in words
 
