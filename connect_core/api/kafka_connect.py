@@ -48,6 +48,7 @@ def made() -> FastAPI:
         app.include_router(routes)
     app.add_exception_handler(WaybillError, _failed)
     app.add_exception_handler(HTTPException, as_json)
+    app.add_exception_handler(Exception, as_json)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
 

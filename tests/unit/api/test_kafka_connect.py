@@ -17,6 +17,7 @@ from connect_core.errors import Failure
 from connect_core.ledger import Ledger
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Dag
+from connect_core.service import kafka_connectors
 from connect_core.version import code_version
 from tests.unit.api.test_rocketmq_connect import served
 
@@ -471,6 +472,14 @@ def test_what_is_refused_before_any_route(client: httpx.Client) -> None:
     refused(client.post("/connectors", json={}, headers={"Origin": "https://example.com"}), 403)
     refused(client.post("/connectors", content=b" " * (MAX_BYTES + 1)), 413)
     refused(client.post("/connectors", content=iter([b" " * MAX_BYTES, b" "])), 413)
+
+
+def test_what_nobody_expected_is_told_without_its_words(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> list[str]:
+        raise RuntimeError("hush")
+
+    monkeypatch.setattr(kafka_connectors, "names", broken)
+    assert refused(client.get("/connectors"), 500) == "HTTP 500 Internal Server Error"
 
 
 def test_of_many_changes_at_once_none_is_lost(client: httpx.Client) -> None:
