@@ -21,6 +21,7 @@ NAVIGATION = {
             "docs/install-in-your-airflow",
             "docs/coming-from-rocketmq-connect",
             "docs/coming-from-kafka-connect",
+            "docs/README.zh-CN",
         ],
         "Guarantees": ["docs/guarantees", "docs/delivery", "docs/fidelity", "docs/delivery-rules"],
         "Operate": [

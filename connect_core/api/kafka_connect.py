@@ -1,4 +1,4 @@
-"""The routes of Kafka Connect's REST server (3.7 to 4.1), as an application of its own below `/kc`.
+"""The routes of Kafka Connect's REST server, as an application of its own below `/kc`.
 
 Its paths, methods, bodies and status codes; an error is `{"error_code": …, "message": …}`.
 """

@@ -1,6 +1,7 @@
 """What Kafka Connect answers: its names, its types, its words. Pure.
 
-Facts: the documented REST API of Apache Kafka 3.7 to 4.1, and `runtime/rest` of apache/kafka.
+Facts: the documented REST API of Kafka Connect (https://kafka.apache.org/documentation/#connect_rest), and what its
+published clients expect of it.
 """
 
 from __future__ import annotations
