@@ -26,6 +26,7 @@ NAVIGATION = {
         "Guarantees": ["docs/guarantees", "docs/delivery", "docs/fidelity", "docs/delivery-rules"],
         "Operate": [
             "docs/operate",
+            "docs/metrics",
             "docs/verify",
             "docs/trace",
             "docs/backfill",

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
-from connect_core.api import kafka_connect, rocketmq_connect
+from connect_core.api import kafka_connect, metrics, rocketmq_connect
 from connect_core.api.guarding import Guarded
 
 
@@ -19,6 +19,7 @@ def made(*, gets_change: bool = False) -> FastAPI:
     middleware = [Middleware(Guarded), Middleware(WithoutTrailingSlash)]
     app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware)
     app.router.redirect_slashes = False
+    app.include_router(metrics.router())
     app.include_router(rocketmq_connect.router(gets_change=gets_change))
     app.mount(kafka_connect.PREFIX, kafka_connect.made())
     app.add_exception_handler(404, _not_found)

@@ -17,6 +17,7 @@ from connect_core.ledger.connectors import Applied, Connector, Connectors, Conne
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, DeadLetter, DeadLetters, Wanted
 from connect_core.ledger.errors_sink import ErrorsSink, SentLetter, moves_letters
+from connect_core.ledger.figures import ConnectorFigures, EndedRun, Figures, StreamSums
 from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
     CommittedOffset,
@@ -50,10 +51,12 @@ __all__ = [
     "BegunRange",
     "CommittedOffset",
     "Connector",
+    "ConnectorFigures",
     "ConnectorStanding",
     "Count",
     "DeadLetter",
     "Deed",
+    "EndedRun",
     "FloorsBeside",
     "LastChange",
     "Lease",
@@ -68,6 +71,7 @@ __all__ = [
     "SentLetter",
     "SettledRange",
     "StoredGap",
+    "StreamSums",
     "TargetWriter",
     "Wanted",
     "check",
@@ -99,6 +103,7 @@ class Ledger(
     Backfills,
     Identity,
     Traces,
+    Figures,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

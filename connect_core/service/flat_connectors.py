@@ -182,7 +182,7 @@ def seen(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
     runs = opened.ledger.runs(connector.uid, limit=20 * count, stream=LIVE)
     return FlatConnector(
         name=connector.name,
-        role=_role(connector),
+        role=role_of(connector.document),
         config=_config(connector),
         state=now.state,
         tasks=tuple(FlatTask(number, _failure(number, runs)) for number in range(count)),
@@ -198,9 +198,9 @@ def _config(connector: Connector) -> dict[str, str]:
     return {"waybill.document": json.dumps(masked(connector.document), ensure_ascii=False)}
 
 
-def _role(connector: Connector) -> Role:
+def role_of(document: Json) -> Role:
     """The hub is the other end of every class."""
-    (source,), (sink,) = connector.document["source"], connector.document["sink"]
+    (source,), (sink,) = document["source"], document["sink"]
     return "sink" if source == hub() != sink else "source"
 
 
