@@ -25,7 +25,7 @@ def plan(opened: Opened, name: str) -> Json:
         "connector": name,
         "state": connector.target_state,
         "lag": sum(preview.lag for preview in previews),
-        "unit": lag_unit(connector),
+        "unit": lag_unit(connector.document),
         "window_s": resolved.window_s,
         "schema": schema_contract(load_document(connector.document, f"connector {name}")),
         "partitions": [asdict(preview) for preview in previews],
@@ -55,11 +55,11 @@ def what_waits(name: str) -> dict[str, int | str]:
     return waiting | {one.partition: one.end for one in previews if one.lag or one.open_from is not None or one.gaps}
 
 
-def lag_unit(connector: Connector) -> str:
+def lag_unit(document: Json) -> str:
     """What the positions of its source count."""
     from connect_core.systems import SYSTEMS
 
-    plugin = SYSTEMS.get(next(iter(connector.document["source"])))  # of another package, it may be gone
+    plugin = SYSTEMS.get(next(iter(document["source"])))  # of another package, it may be gone
     return plugin.unit if plugin else "records"
 
 
@@ -72,7 +72,7 @@ def _lag(opened: Opened, connector: Connector) -> Json:
     return {
         "connector": connector.name,
         "lag": waiting,
-        "unit": lag_unit(connector),
+        "unit": lag_unit(connector.document),
         "settled_at": newest.settled_at if newest else None,
         "late": bool(waiting) and _older(since, alerts.lag),
         "silent": _older(since, alerts.silent),
@@ -90,7 +90,7 @@ def _lag_or_why_not(opened: Opened, connector: Connector) -> Json:
     except WaybillError as error:
         unknown: Json = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
         unknown["aside"] = partition_states.of_states(opened.ledger.partition_states(connector.uid))
-        return {"connector": connector.name, **unknown, "unit": lag_unit(connector), "problem": str(error)}
+        return {"connector": connector.name, **unknown, "unit": lag_unit(connector.document), "problem": str(error)}
 
 
 def _older(moment: datetime, limit_s: float | None) -> bool:

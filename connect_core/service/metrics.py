@@ -15,17 +15,18 @@ from connect_core import __version__
 from connect_core.ledger import ConnectorFigures, StreamSums, replays_letters
 from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 from connect_core.service.flat_connectors import role_of
+from connect_core.service.lag import lag_unit
 from connect_core.service.opened import ledger_exists, reading
 from connect_core.systems import SYSTEMS
 
-DETAILED = 1000
+DETAILED = 500
 """So many connectors, the oldest ones, have metrics of their own."""
 OTHERS = "(others)"
 """The label of the sum of those behind them. No connector can have this name."""
 
 STATES = ("running", "paused", "stopped")
 STREAMS = ("live", "backfill", "dead-letters", "errors-sink")
-STAGES = ("read", "parse", "transform", "encode", "write")
+STAGES = {"read", "parse", "transform", "encode", "write"}
 OTHER = "other"
 """Stands for stages and systems that are not known here, so that nobody can make labels without end."""
 OUTCOMES = ("done", "failed", "lost")
@@ -90,6 +91,12 @@ def _catalogue() -> Iterator[Metric]:
     )
     yield Metric("runs_total", "counter", "Runs of tasks that are over, by outcome", ("connector", "outcome"))
     yield Metric("runs_running", "gauge", "Runs of tasks that have not said how they ended")
+    yield Metric(
+        "lag",
+        "gauge",
+        "What the newest ended run of each task saw at the source and left there",
+        ("connector", "unit"),
+    )
     yield Metric(
         "newest_run_failed", "gauge", "1 where the newest ended run of a task of the live stream failed or was lost"
     )
@@ -159,10 +166,10 @@ def _of_connector(one: ConnectorFigures) -> Iterator[_Sample]:
     yield "connector_info", (_system(one.document["source"]), _system(one.document["sink"])), 1
     yield "connector_paused", (), float(one.target_state != "running")
     yield from _of_receipts(one)
-    for stage in STAGES:
-        yield "dead_letters_total", (stage,), one.letters.get(stage, 0)
-    unknown = sum(count for stage, count in one.letters.items() if stage not in STAGES)
-    yield "dead_letters_total", (OTHER,), unknown
+    for stage in STAGES & one.letters.keys():
+        yield "dead_letters_total", (stage,), one.letters[stage]
+    if unknown := sum(count for stage, count in one.letters.items() if stage not in STAGES):
+        yield "dead_letters_total", (OTHER,), unknown
     yield "open_ranges", (), one.open_ranges
     yield "gaps_total", (), one.gaps
     yield "partitions_held_up", (), one.held_up
@@ -194,6 +201,8 @@ def _of_runs(one: ConnectorFigures) -> Iterator[_Sample]:
     yield "runs_running", (), one.runs.get("running", 0)
     if not one.ended:
         return
+    if known := [run.summary["lag"] for run in one.ended if "lag" in run.summary]:
+        yield "lag", (lag_unit(one.document),), sum(known)
     yield "newest_run_failed", (), float(any(run.state != "done" for run in one.ended))
     yield "newest_run_seconds", (), max((run.ended_at - run.started_at).total_seconds() for run in one.ended)
     yield "newest_run_end_timestamp_seconds", (), max(run.ended_at for run in one.ended).timestamp()

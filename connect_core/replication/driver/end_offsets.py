@@ -15,12 +15,14 @@ class EndOffsets:
     def __init__(self) -> None:
         self.of: dict[Partition, Goal] = {}
         self._begins: dict[Partition, int] = {}
+        self._seen: dict[Partition, Bounds] = {}
         self._partial = set[Partition]()
         self._taken_over: dict[Partition, tuple[int, Goal]] = {}
 
     def saw(self, bounds: Mapping[Partition, Bounds]) -> None:
         """What comes later is the next run's, unless the partition is a new one under its old name: that one too where
         the source says that it came later, and unless it was there and not seen yet."""
+        self._seen.update(bounds)
         for partition, seen in bounds.items():
             goal = self.of.get(partition)
             if goal is None or goal.incarnation != seen.incarnation:
@@ -34,6 +36,7 @@ class EndOffsets:
         """The look at these was overtaken: what is there now may be another file, which ends elsewhere."""
         for partition in partitions:
             self.of.pop(partition, None)
+            self._seen.pop(partition, None)
 
     def aims_at(self, goals: Mapping[Partition, Goal]) -> None:
         """What a backfill or a replay moves next, and nothing else."""
@@ -58,6 +61,11 @@ class EndOffsets:
                 done += min(position.offset, goal.end) - begin
         return done, planned
 
+    def lag(self, settled: Mapping[Partition, tuple[int, int]]) -> int | None:
+        """What the last look at each partition saw, without what was settled since: `settled` has by partition its
+        incarnation and how far that came. None where nobody has looked."""
+        return sum(_left(seen, settled.get(one)) for one, seen in self._seen.items()) if self._seen else None
+
     def _spans(self) -> dict[Partition, tuple[int, Goal]]:
         spans = dict(self._taken_over)
         for partition, goal in self.of.items():
@@ -65,3 +73,8 @@ class EndOffsets:
             same = taken is not None and taken.incarnation == goal.incarnation
             spans[partition] = (begin if same else self._begins[partition], goal)
         return spans
+
+
+def _left(seen: Bounds, settled: tuple[int, int] | None) -> int:
+    came_to = settled[1] if settled and settled[0] == seen.incarnation else seen.begin
+    return max(seen.end - max(came_to, seen.begin), 0)

@@ -14,13 +14,15 @@ from connect_core.work import COUNTS, Receipt
 @dataclass
 class TaskSummary:
     """The receipts are in the ledger under `run_id`. `taken_over` are the leases that a former run had not released,
-    how they could be taken, and what that took."""
+    how they could be taken, and what that took. `lag` is what its last look at the source saw and nobody has settled,
+    in the unit of the source; None where it did not look."""
 
     task: int
     run_id: str
     receipts: list[Receipt] = field(default_factory=list)
     seconds_by_part: dict[str, float] = field(default_factory=dict)
     taken_over: list[Json] = field(default_factory=list)
+    lag: int | None = None
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -42,9 +44,10 @@ class TaskSummary:
         for part, spent in self.seconds_by_part.items():
             seconds[part] = seconds.get(part, 0.0) + spent
         receipts, taken_over = former.receipts + self.receipts, former.taken_over + self.taken_over
-        return TaskSummary(self.task, self.run_id, receipts, seconds, taken_over)
+        return TaskSummary(self.task, self.run_id, receipts, seconds, taken_over, self.lag)
 
     def totals(self) -> Json:
         """For the run's row in the ledger."""
         told = {**self.records(), "ranges": len(self.receipts), "seconds": self.seconds_by_part}
-        return {**told, "taken_over": self.taken_over} if self.taken_over else told
+        told |= {"taken_over": self.taken_over} if self.taken_over else {}
+        return told if self.lag is None else {**told, "lag": self.lag}

@@ -37,7 +37,7 @@ from connect_core.replication.host import boot_id
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import ByOffset, Sink
 from connect_core.sdk.source import PushSource, Source
-from connect_core.sdk.values import LIVE, OpenRange, Position, Range
+from connect_core.sdk.values import LIVE, Json, OpenRange, Position, Range
 from connect_core.version import code_version
 from connect_core.work import Lane, Outcome, Pace, ReadLately
 
@@ -84,12 +84,17 @@ class TaskRun(TaskContext):
                 self._move_with_leases()
         except BaseException as error:
             with suppress(ConfigError):  # a ledger that was restored may not know this run: what stopped it is the news
-                self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self.summary.totals())
+                self.ledger.end_run(run_id, state="failed", failure=Failure.of(error), summary=self._totals())
             noted(error)
             raise
         with watch.telling():
-            self.ledger.end_run(run_id, state="done", failure=None, summary=self.summary.totals())
+            self.ledger.end_run(run_id, state="done", failure=None, summary=self._totals())
         return self.summary
+
+    def _totals(self) -> Json:
+        if self.stream == LIVE:
+            self.summary.lag = self.end_offsets.lag(self.settled)
+        return self.summary.totals()
 
     # ------------------------------------------------------------------------------------------------ the order of it
 

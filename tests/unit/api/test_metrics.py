@@ -88,6 +88,7 @@ def test_what_a_run_moved_is_counted(client: httpx.Client, waybill: Waybill) -> 
     assert found["waybill_records_read_total"] == {live: 3}
     assert found["waybill_records_delivered_total"] == {live: 3}
     assert found["waybill_runs_total"][of(connector="copy", outcome="done")] == 1
+    assert found["waybill_lag"] == {of(connector="copy", unit="bytes"): 0}
     assert found["waybill_newest_run_failed"] == {of(connector="copy"): 0}
     assert found["waybill_connector_info"] == {of(connector="copy", source="file", sink="file"): 1}
     assert found["waybill_newest_receipt_timestamp_seconds"][live] == pytest.approx(
@@ -128,7 +129,7 @@ def test_every_metric_of_the_catalogue_is_written() -> None:
     one = figures(
         letters={"parse": 2, "someday": 1},
         runs={"done": 3, "running": 1},
-        ended=[EndedRun("failed", T0, T0.replace(minute=5), {})],
+        ended=[EndedRun("failed", T0, T0.replace(minute=5), {"lag": 12})],
         open_ranges=1,
         gaps=2,
         held_up=3,
@@ -147,6 +148,7 @@ def test_every_metric_of_the_catalogue_is_written() -> None:
     assert mine["waybill_records_duplicates_total"] == [3]
     assert mine["waybill_newest_run_seconds"] == [60]
     assert mine["waybill_lease_epoch"] == [7]
+    assert found["waybill_lag"][of(connector="in", unit="records")] == 12
     assert mine["waybill_oldest_lease_timestamp_seconds"] == [T0.timestamp()]
     assert found["waybill_dead_letters_total"][of(connector="in", stage="parse")] == 2
     assert found["waybill_dead_letters_total"][of(connector="in", stage="other")] == 1

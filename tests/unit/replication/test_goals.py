@@ -51,6 +51,20 @@ def test_a_partition_that_is_a_new_one_has_a_new_goal() -> None:
     assert end_offsets.progress({A: Position(1, 4, {})}) == (0, 0)
 
 
+def test_the_lag_is_what_the_last_look_saw_without_what_was_settled_since() -> None:
+    end_offsets = EndOffsets()
+    assert end_offsets.lag({}) is None
+    end_offsets.saw({A: Bounds(0, 5, 0, 20), B: Bounds(0, 0, 0, 7)})
+    assert end_offsets.lag({}) == 22
+    assert end_offsets.lag({A: (0, 15)}) == 12
+    end_offsets.saw({A: Bounds(0, 15, 0, 90)})
+    assert end_offsets.lag({A: (0, 15), B: (0, 7)}) == 75
+    end_offsets.saw({A: Bounds(1, 0, 0, 4)})
+    assert end_offsets.lag({A: (0, 90), B: (0, 7)}) == 4, "of another incarnation nothing is settled"
+    end_offsets.forget([A])
+    assert end_offsets.lag({B: (0, 9)}) == 0
+
+
 def test_what_it_took_over_is_part_of_it() -> None:
     end_offsets = EndOffsets()
     end_offsets.took_over([left_open(2, 8)])
