@@ -35,6 +35,7 @@ _SUMMED = (
 class EndedRun:
     """The newest run of a task of the live stream that is over, with what it told of itself."""
 
+    task: int
     state: str
     started_at: datetime
     ended_at: datetime
@@ -43,7 +44,8 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class StreamSums:
-    """The receipts of one stream, added up by field; a count that nobody knows adds nothing."""
+    """The receipts of one stream, added up by field; a count that nobody knows adds nothing. How many `receipts` there
+    are may become less: those of a window are merged."""
 
     receipts: int
     sums: Mapping[str, float]
@@ -53,7 +55,8 @@ class StreamSums:
 @dataclass
 class ConnectorFigures:
     """`settled` by stream, `letters` by the stage of their first rejection, `runs` by their state. `ended` has the
-    newest run of each task. `epoch` is the highest of all its leases, also of those that are free."""
+    newest run of each task, also of tasks that are no more. `held_up` are partitions of the live stream. `epoch` is the
+    highest of all its leases, also of those that are free."""
 
     uid: str
     name: str
@@ -101,7 +104,7 @@ def _put_runs(one: ConnectorFigures, row: Any) -> None:
 
 
 def _put_ended(one: ConnectorFigures, row: Any) -> None:
-    one.ended.append(EndedRun(row.state, row.started_at, row.ended_at or row.started_at, row.summary or {}))
+    one.ended.append(EndedRun(row.task, row.state, row.started_at, row.ended_at or row.started_at, row.summary or {}))
 
 
 def _put_open_ranges(one: ConnectorFigures, row: Any) -> None:
@@ -150,13 +153,17 @@ _NEWEST = (
     .where(RUNS.c.stream == LIVE, RUNS.c.state != "running")
     .group_by(RUNS.c.uid, RUNS.c.task)
 )
-_ENDED = sa.select(RUNS.c.uid, RUNS.c.state, RUNS.c.started_at, RUNS.c.ended_at, RUNS.c.summary).where(
+_ENDED = sa.select(RUNS.c.uid, RUNS.c.task, RUNS.c.state, RUNS.c.started_at, RUNS.c.ended_at, RUNS.c.summary).where(
     RUNS.c.id.in_(_NEWEST)
 )
 # `open_key` is what the index of open ranges is made by.
 _OPEN_RANGES = sa.select(RANGES.c.uid, _NUMBER).where(RANGES.c.open_key.is_not(None)).group_by(RANGES.c.uid)
 _GAPS = sa.select(GAPS.c.uid, _NUMBER).group_by(GAPS.c.uid)
-_HELD_UP = sa.select(PARTITIONS.c.uid, _NUMBER).where(PARTITIONS.c.state == "quarantined").group_by(PARTITIONS.c.uid)
+_HELD_UP = (
+    sa.select(PARTITIONS.c.uid, _NUMBER)
+    .where(PARTITIONS.c.stream == LIVE, PARTITIONS.c.state == "quarantined")
+    .group_by(PARTITIONS.c.uid)
+)
 _HELD = LEASES.c.released.is_(False)
 _LEASES = (
     sa.select(

@@ -82,7 +82,7 @@ def _catalogue() -> Iterator[Metric]:
     yield Metric("connector_paused", "gauge", "1 where the ledger says paused or stopped, else 0")
     for name, words in _FIELDS.values():
         yield Metric(name, "counter", f"{words}, by settled receipts", of_stream)
-    yield Metric("receipts_total", "counter", "Receipts that were settled", of_stream)
+    yield Metric("receipts", "gauge", "Receipts that the ledger keeps; those of a window are merged", of_stream)
     yield Metric(
         "newest_receipt_timestamp_seconds", "gauge", "When the newest receipt was settled", of_stream, adds_up=False
     )
@@ -106,7 +106,7 @@ def _catalogue() -> Iterator[Metric]:
     yield Metric("newest_run_end_timestamp_seconds", "gauge", "When a run of the live stream last ended", adds_up=False)
     yield Metric("open_ranges", "gauge", "Ranges that are planned and not settled")
     yield Metric("gaps_total", "counter", "Gaps: records that were gone, and notices of what cannot be known")
-    yield Metric("partitions_held_up", "gauge", "Partitions that were put aside because they failed")
+    yield Metric("partitions_held_up", "gauge", "Partitions of the live stream that were put aside because they failed")
     yield Metric("leases_held", "gauge", "Leases of tasks that are held")
     yield Metric(
         "oldest_lease_timestamp_seconds", "gauge", "When the oldest of the held leases was taken", adds_up=False
@@ -187,7 +187,7 @@ def _of_receipts(one: ConnectorFigures) -> Iterator[_Sample]:
     for kind, several in by_kind.items():
         for field, (name, _) in _FIELDS.items():
             yield name, (kind,), sum(each.sums[field] for each in several)
-        yield "receipts_total", (kind,), sum(each.receipts for each in several)
+        yield "receipts", (kind,), sum(each.receipts for each in several)
         if several:
             newest: datetime = max(each.newest_at for each in several)
             yield "newest_receipt_timestamp_seconds", (kind,), newest.timestamp()
@@ -199,13 +199,14 @@ def _of_runs(one: ConnectorFigures) -> Iterator[_Sample]:
     for outcome in OUTCOMES:
         yield "runs_total", (outcome,), one.runs.get(outcome, 0)
     yield "runs_running", (), one.runs.get("running", 0)
-    if not one.ended:
+    ended = [run for run in one.ended if run.task < int(one.document.get("tasks", 1))]
+    if not ended:
         return
-    if known := [run.summary["lag"] for run in one.ended if "lag" in run.summary]:
+    if known := [run.summary["lag"] for run in ended if "lag" in run.summary]:
         yield "lag", (lag_unit(one.document),), sum(known)
-    yield "newest_run_failed", (), float(any(run.state != "done" for run in one.ended))
-    yield "newest_run_seconds", (), max((run.ended_at - run.started_at).total_seconds() for run in one.ended)
-    yield "newest_run_end_timestamp_seconds", (), max(run.ended_at for run in one.ended).timestamp()
+    yield "newest_run_failed", (), float(any(run.state != "done" for run in ended))
+    yield "newest_run_seconds", (), max((run.ended_at - run.started_at).total_seconds() for run in ended)
+    yield "newest_run_end_timestamp_seconds", (), max(run.ended_at for run in ended).timestamp()
 
 
 def _kind(stream: str) -> str:

@@ -65,6 +65,13 @@ floors = st.lists(
 )
 
 
+def counters(ledger: Ledger, uid: str) -> dict[object, float]:
+    """What the metrics of a connector count."""
+    [one] = [each for each in ledger.figures() if each.uid == uid]
+    sums = {(stream, name): value for stream, all_of in one.settled.items() for name, value in all_of.sums.items()}
+    return {**sums, **one.letters, "gaps": one.gaps, "done": one.runs.get("done", 0)}
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """Made by `histories_of` for one ledger; each history has a connector of its own in it."""
 
@@ -78,6 +85,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.zombies: list[Attempt] = []
         self.statements_left: int | None = None
         self.unchecked = False
+        self.counted: dict[object, float] = {}
         engine = self.ledger._engine
         self.hooks = [("before_cursor_execute", self._statement), ("commit", self._statement)]
         for name, hook in self.hooks:
@@ -485,6 +493,13 @@ class LedgerMachine(RuleBasedStateMachine):
         if self.unchecked:
             self.unchecked = False
             self._receipts_join()
+
+    @invariant()
+    def no_counter_goes_down(self) -> None:
+        """Whoever scrapes metrics takes a fall for a new beginning, and counts everything once more."""
+        now = counters(self.ledger, self.uid)
+        assert all(now[key] >= value for key, value in self.counted.items()), (self.counted, now)
+        self.counted = now
 
     def teardown(self) -> None:
         for name, hook in self.hooks:

@@ -10,6 +10,7 @@ from connect_core.sdk.values import LIVE, Gap, Reject
 from connect_core.work import Outcome
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 from tests.contract.ledger.test_ledger_growth import fill, plans, statements
+from tests.contract.ledger.test_ledger_live import follow, part
 
 
 def of(ledger: Ledger, name: str = "orders") -> ConnectorFigures:
@@ -51,6 +52,17 @@ def test_receipts_are_added_up_by_stream(worker: Worker) -> None:
     assert found[LIVE].newest_at == ledger.receipts(uid, stream=LIVE, limit=1)[0].settled_at
 
 
+def test_the_sums_stay_where_receipts_of_a_window_are_merged(worker: Worker) -> None:
+    read, receipts = [], []
+    for begin in range(0, 50, 10):
+        follow(worker, part(begin, begin + 10))
+        found = of(worker.ledger).settled[LIVE]
+        read.append((found.sums["read"], found.sums["bytes_written"], found.sums["seconds"]))
+        receipts.append(found.receipts)
+    assert read == [(10 * n, 2100 * n, 0.25 * n) for n in range(1, 6)]
+    assert receipts[-1] < 5, "they were merged"
+
+
 def test_what_is_open_is_not_settled(worker: Worker) -> None:
     worker.plan(planned(Q0), planned(Q1))
     found = of(worker.ledger)
@@ -62,6 +74,8 @@ def test_dead_letters_gaps_and_partitions_that_are_held_up(worker: Worker) -> No
     rejects = tuple(Reject(n, 0, "parse" if n else "read", "Bad", "m", b"") for n in range(3))
     [opened] = worker.plan(planned(Q0, 0, 3, gaps=(Gap(0, 100, None, "recreated"),)))
     worker.settle(Outcome(opened.id, receipt(0, 3, rejected=3, passed=0, emitted=0, delivered=0, rejects=rejects)))
+    elsewhere = {Q1: PartitionState("quarantined", "of a backfill")}
+    ledger.set_partition_states([worker.lease], uid, "backfill-1", elsewhere)
     states = {Q0: PartitionState("quarantined", "it fails"), Q1: PartitionState("retired")}
     ledger.set_partition_states([worker.lease], uid, LIVE, states)
     found = of(ledger)

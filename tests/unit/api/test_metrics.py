@@ -129,7 +129,7 @@ def test_every_metric_of_the_catalogue_is_written() -> None:
     one = figures(
         letters={"parse": 2, "someday": 1},
         runs={"done": 3, "running": 1},
-        ended=[EndedRun("failed", T0, T0.replace(minute=5), {"lag": 12})],
+        ended=[EndedRun(0, "failed", T0, T0.replace(minute=5), {"lag": 12})],
         open_ranges=1,
         gaps=2,
         held_up=3,
@@ -156,6 +156,14 @@ def test_every_metric_of_the_catalogue_is_written() -> None:
     assert found["rocketmq_connect_source_record_write_total"] == {of(connector="out"): 5}
 
 
+def test_a_task_that_the_connector_has_no_more_is_not_failing() -> None:
+    ended = [EndedRun(0, "done", T0, T0, {}), EndedRun(1, "failed", T0, T0, {"lag": 3})]
+    assert written(figures(ended=ended))["waybill_newest_run_failed"] == {of(connector="in"): 0}
+    found = written(figures(ended=ended, document={**DOCUMENT, "tasks": 2}))
+    assert found["waybill_newest_run_failed"] == {of(connector="in"): 1}
+    assert found["waybill_lag"] == {of(connector="in", unit="records"): 3}
+
+
 def test_the_streams_of_a_connector_are_of_four_kinds() -> None:
     streams = {name: StreamSums(1, SUMS, T0) for name in ("live", "backfill-1", "anything", "errors-sink")}
     found = written(figures(settled=streams))["waybill_records_read_total"]
@@ -164,7 +172,9 @@ def test_the_streams_of_a_connector_are_of_four_kinds() -> None:
 
 
 def test_connectors_behind_the_limit_are_in_one_sum() -> None:
-    found = written(*(figures(f"c{number}", ended=[EndedRun("done", T0, T0, {})]) for number in range(5)), detailed=2)
+    found = written(
+        *(figures(f"c{number}", ended=[EndedRun(0, "done", T0, T0, {})]) for number in range(5)), detailed=2
+    )
     read = found["waybill_records_read_total"]
     assert read == {of(connector=name, stream="live"): n for name, n in (("c0", 10), ("c1", 10), (OTHERS, 30))}
     assert set(found["waybill_newest_run_end_timestamp_seconds"]) == {of(connector="c0"), of(connector="c1")}
