@@ -27,8 +27,8 @@ def serve(
         typer.Option("--gets-change", help="Let a GET create, pause, resume and stop, as in RocketMQ Connect."),
     ] = False,
 ) -> None:
-    """Answer the REST calls of RocketMQ Connect, and below /kc those of Kafka Connect, until Ctrl-C. Records are moved
-    by Airflow or `waybill run`."""
+    """Answer the REST calls of RocketMQ Connect, below /kc those of Kafka Connect, and /metrics for Prometheus, until
+    Ctrl-C. Records are moved by Airflow or `waybill run`."""
     if host != "localhost" and not _is_loopback(host):
         raise ConfigError(
             f"{host} is no address of the loopback interface, and there is no login yet",

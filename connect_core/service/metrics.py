@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from connect_core import __version__
+from connect_core.config.flat import hub
 from connect_core.ledger import ConnectorFigures, StreamSums, replays_letters
 from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
 from connect_core.service.flat_connectors import role_of
@@ -65,6 +66,7 @@ _FIELDS = {
     "seconds": ("range_seconds_total", "Seconds that workers spent on the settled ranges"),
 }
 _PEER = "rocketmq_connect_"
+_SKIPPED = "total_records_skipped_total"
 _PEERS = {
     "source": {"read": "source_record_poll_total", "delivered": "source_record_write_total"},
     "sink": {"read": "sink_record_read_total", "delivered": "sink_record_send_total"},
@@ -114,9 +116,8 @@ def _catalogue() -> Iterator[Metric]:
     yield Metric("lease_epoch", "gauge", "The highest epoch of its leases: each taking adds one", adds_up=False)
     for role, fields in _PEERS.items():
         for field, name in fields.items():
-            yield Metric(
-                _PEER + name, "counter", f"{_FIELDS[field][0]} of {role} connectors, live, by RocketMQ Connect's name"
-            )
+            yield Metric(_PEER + name, "counter", f"waybill_{_FIELDS[field][0]} of {role} connectors, live")
+    yield Metric(_PEER + _SKIPPED, "counter", f"waybill_{_FIELDS['rejected'][0]}, live")
 
 
 CATALOGUE: Mapping[str, Metric] = {one.name: one for one in _catalogue()}
@@ -191,8 +192,14 @@ def _of_receipts(one: ConnectorFigures) -> Iterator[_Sample]:
         if several:
             newest: datetime = max(each.newest_at for each in several)
             yield "newest_receipt_timestamp_seconds", (kind,), newest.timestamp()
-    for field, name in _PEERS[role_of(one.document)].items():
-        yield _PEER + name, (), sum(each.sums[field] for each in by_kind[LIVE])
+    live = by_kind[LIVE]
+    yield from ((_PEER + name, (), sum(each.sums[field] for each in live)) for field, name in _peers_of(one.document))
+
+
+def _peers_of(document: Json) -> Iterator[tuple[str, str]]:
+    """Field and name. RocketMQ Connect has no connectors that leave RocketMQ out."""
+    if hub() in {*document["source"], *document["sink"]}:
+        yield from (*_PEERS[role_of(document)].items(), ("rejected", _SKIPPED))
 
 
 def _of_runs(one: ConnectorFigures) -> Iterator[_Sample]:

@@ -153,6 +153,7 @@ def test_every_metric_of_the_catalogue_is_written() -> None:
     assert found["waybill_dead_letters_total"][of(connector="in", stage="parse")] == 2
     assert found["waybill_dead_letters_total"][of(connector="in", stage="other")] == 1
     assert found["rocketmq_connect_sink_record_read_total"] == {of(connector="in"): 10}
+    assert found["rocketmq_connect_total_records_skipped_total"][of(connector="in")] == 2
     assert found["rocketmq_connect_source_record_write_total"] == {of(connector="out"): 5}
 
 
@@ -162,6 +163,11 @@ def test_a_task_that_the_connector_has_no_more_is_not_failing() -> None:
     found = written(figures(ended=ended, document={**DOCUMENT, "tasks": 2}))
     assert found["waybill_newest_run_failed"] == {of(connector="in"): 1}
     assert found["waybill_lag"] == {of(connector="in", unit="records"): 3}
+
+
+def test_a_connector_without_rocketmq_has_no_names_of_rocketmq_connect() -> None:
+    found = written(figures(document={"source": {"file": {}}, "sink": {"file": {}}}))
+    assert [name for name in found if name.startswith("rocketmq_connect_")] == []
 
 
 def test_the_streams_of_a_connector_are_of_four_kinds() -> None:
