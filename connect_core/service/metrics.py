@@ -81,7 +81,7 @@ def _catalogue() -> Iterator[Metric]:
     yield Metric(
         "connector_info", "gauge", "Always 1; from which system to which", ("connector", "source", "sink"), False
     )
-    yield Metric("connector_paused", "gauge", "1 where the ledger says paused or stopped, else 0")
+    yield Metric("connector_paused", "gauge", "1 where the ledger says paused or stopped, else 0", adds_up=False)
     for name, words in _FIELDS.values():
         yield Metric(name, "counter", f"{words}, by settled receipts", of_stream)
     yield Metric("receipts", "gauge", "Receipts that the ledger keeps; those of a window are merged", of_stream)
