@@ -37,7 +37,7 @@ from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, TargetWriter
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
-from connect_core.ledger.schema import check, require_current, require_file, upgrade
+from connect_core.ledger.schema import check, is_made, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 from connect_core.ledger.tracing import BegunRange, Traces
 
@@ -75,6 +75,7 @@ __all__ = [
     "TargetWriter",
     "Wanted",
     "check",
+    "is_made",
     "moves_letters",
     "new_run_id",
     "replay_stream",

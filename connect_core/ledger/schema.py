@@ -43,6 +43,20 @@ def upgrade(url: str) -> None:
         engine.dispose()
 
 
+def is_made(url: str) -> bool:
+    """Whether there is a ledger of any version; not before its tables are whole."""
+    parsed = parse_url(url)
+    path = sqlite_path(parsed)
+    if path is not None and not path.exists():
+        return False
+    engine = engine_for(parsed)
+    try:
+        with read(engine) as connection:
+            return _version(connection) is not None
+    finally:
+        engine.dispose()
+
+
 def check(url: str) -> list[str]:
     """What is wrong with the version of the tables, a sentence each; empty when this code and they go together."""
     parsed = parse_url(url)

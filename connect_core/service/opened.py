@@ -79,12 +79,11 @@ def storing() -> Iterator[Opened]:
     """For applying documents: makes the home and its SQLite ledger when they are missing; `ledgers.upgrade` makes any
     other."""
     from connect_core.config import create_home, database_url, load_settings, sqlite_url
-    from connect_core.config.ledger_url import SQLITE_FILE
-    from connect_core.ledger import Ledger, upgrade
+    from connect_core.ledger import Ledger, is_made, upgrade
 
     home = create_home()
     url = database_url(home)
-    if url == sqlite_url(home) and not (home / SQLITE_FILE).exists():
+    if url == sqlite_url(home) and not is_made(url):  # another process may be about to make it: then this one waits
         upgrade(url)
     with Ledger.open(url) as ledger:
         yield Opened(home, load_settings(home), ledger)

@@ -1,0 +1,28 @@
+"""A ledger that several commands make at the same moment."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from connect_core.service.opened import storing
+
+AT_ONCE = 6
+
+
+def test_who_comes_while_a_ledger_is_made_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAYBILL_DATABASE_URL", raising=False)
+    monkeypatch.delenv("WAYBILL_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    together = Barrier(AT_ONCE)
+
+    def opened(_: int) -> int:
+        together.wait()
+        with storing() as there:
+            return len(there.ledger.connectors())
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        assert list(threads.map(opened, range(AT_ONCE))) == [0] * AT_ONCE
