@@ -1,7 +1,6 @@
 """What Kafka Connect answers: its names, its types, its words. Pure.
 
-Facts: the documented REST API of Kafka Connect (https://kafka.apache.org/documentation/#connect_rest), and what its
-published clients expect of it.
+Facts: what its published clients expect (tests/system/replication/test_kafka_connect.py). Not compared with a worker.
 """
 
 from __future__ import annotations
