@@ -1,7 +1,7 @@
 """Figures of every connector for metrics: what the ledger knows now. No source is asked, so whoever looks every few
 seconds disturbs nobody; and nothing is lost with a worker, for the ledger has counted it.
 
-`CATALOGUE` says which metrics there are; docs/metrics.md is made from it.
+`CATALOGUE` says which metrics there are; a test compares docs/metrics.md with it.
 """
 
 from __future__ import annotations

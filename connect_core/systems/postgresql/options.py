@@ -15,26 +15,14 @@ MAX_NAME = 63
 MARKERS = "waybill_markers"
 
 
-StatementTimeout = Annotated[
-    float,
-    Field(
-        gt=0,
-        le=3600,
-        description="Seconds after which the server ends a statement; the run is tried again",
-        examples=[30.0],
-        json_schema_extra={"policy": True},
-    ),
-]
-LockTimeout = Annotated[
-    float,
-    Field(
-        gt=0,
-        le=3600,
-        description="Seconds for which a statement waits for a lock of another session; the run is tried again",
-        examples=[10.0],
-        json_schema_extra={"policy": True},
-    ),
-]
+def _seconds(words: str, example: float) -> Any:
+    """A limit for which the server waits."""
+    description = f"Seconds {words}; the run is tried again"
+    return Field(gt=0, le=3600, description=description, examples=[example], json_schema_extra={"policy": True})
+
+
+StatementTimeout = Annotated[float, _seconds("after which the server ends a statement", 30.0)]
+LockTimeout = Annotated[float, _seconds("for which a statement waits for a lock of another session", 10.0)]
 
 
 def split_table(text: str) -> tuple[str, str]:

@@ -210,8 +210,7 @@ class RocketMQSource:
         if self._options.start_of_others() == "earliest":
             return seen.begin
         group = self._options.consumer_group()
-        kept = client.groups.committed(group, queue) if group else None
-        if kept is not None:
+        if group and (kept := client.groups.committed(group, queue)) is not None:
             return kept
         start = "earliest" if queue.topic in self._begun else self._options.start_of_others()
         begin = started_from(client, queue, seen, start)
