@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA, own_fields
 from connect_core.sdk.records import OPERATION_NONE, encode_headers, header_pairs
 from connect_core.sdk.values import Json
 from connect_core.work import Letter
@@ -34,9 +34,14 @@ _COLUMNS = {
     "headers": _Form(lambda value: [list(pair) for pair in header_pairs(value)], encode_headers),
     "timestamp": _AS_IT_IS,
     "operation": _AS_IT_IS,
-    "message_id": _Form(lambda value: value.hex(), bytes.fromhex),
-    "flag": _AS_IT_IS,
 }
+_HEX = "hex"
+"""The key of bytes in a column of one system (`sdk.batches.own_field`): JSON says what the others are."""
+_FORMER: dict[str, Callable[[Any], Json]] = {
+    "message_id": lambda kept: {"rocketmq.message_id": {_HEX: kept}},
+    "flag": lambda kept: {"rocketmq.flag": kept},
+}
+"""Of letters that were kept before such columns had the name of their system."""
 _DEFAULTS: Json = {"operation": OPERATION_NONE}
 
 
@@ -44,6 +49,9 @@ def attributes(records: pa.RecordBatch, row: int) -> Json:
     """What the record has beside payload and topic; what is not set is left out."""
     found = {name: _plain(records.column(name)[row]) for name in _COLUMNS}
     kept = {name: _COLUMNS[name].write(one) for name, one in found.items() if one not in (None, _DEFAULTS.get(name))}
+    for field in own_fields(records.schema, of_value=False):
+        if (one := records.column(field.name)[row].as_py()) is not None:
+            kept[field.name] = {_HEX: one.hex()} if isinstance(one, bytes) else one
     return kept if records.column("value")[row].is_valid else {**kept, _NO_VALUE: True}
 
 
@@ -53,8 +61,20 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 def as_records(letters: Sequence[Letter]) -> pa.RecordBatch:
-    """Of RECORD_SCHEMA; the offset of each is its number."""
-    return pa.RecordBatch.from_pylist([_row(one) for one in letters], schema=RECORD_SCHEMA)
+    """Of RECORD_SCHEMA, and what they have of their system; the offset of each is its number."""
+    made = pa.RecordBatch.from_pylist([_row(one) for one in letters], schema=RECORD_SCHEMA)
+    of_systems = [_of_system(one.attributes or {}) for one in letters]
+    for name in sorted({name for one in of_systems for name in one}):
+        made = made.append_column(name, pa.array([one.get(name) for one in of_systems]))
+    return made
+
+
+def _of_system(kept: Json) -> Json:
+    """Columns of what only one system knows."""
+    for name in _FORMER.keys() & kept:
+        kept = {**kept, **_FORMER[name](kept[name])}
+    own = {name: value for name, value in kept.items() if "." in name}
+    return {name: bytes.fromhex(one[_HEX]) if isinstance(one, dict) else one for name, one in own.items()}
 
 
 def _row(letter: Letter) -> Json:

@@ -29,13 +29,6 @@ RECORD_SCHEMA = pa.schema(
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp", pa.timestamp("ms", tz="UTC")),
         pa.field("operation", pa.int8(), nullable=False),
-        # What only RocketMQ has and takes: its unique message id, the user's flag; and where the body was stored
-        # compressed, that form of it with the bits that say how. `value` is always the plain body: whoever changes it
-        # has to empty these two. All null unless the source is told that its sink takes them.
-        pa.field("message_id", pa.binary()),
-        pa.field("flag", pa.int32()),
-        pa.field("packed", pa.binary()),
-        pa.field("packing", pa.int32()),
         # By what a source that pushes recognises this record when it is sent again: above zero, and nobody else's to
         # read. It travels with the coordinates, so that `scan` gives it back.
         pa.field("trace", pa.int64()),
@@ -47,6 +40,23 @@ RECORD_SCHEMA = pa.schema(
         pa.field("outputs", pa.int32()),
     ]
 )
+
+_OF_THE_VALUE = {b"form of": b"value"}
+"""Metadata of a column with another form of the payload."""
+
+
+def own_field(system: str, name: str, kind: pa.DataType, *, of_value: bool = False) -> pa.Field:
+    """A column of what only this system knows, behind those of RECORD_SCHEMA. A source gives it where it is told that
+    its sink is of the same system; everybody else hands it on. `of_value`: it holds another form of the payload, and is
+    emptied where the payload is changed."""
+    return pa.field(f"{system}.{name}", kind, metadata=_OF_THE_VALUE if of_value else None)
+
+
+def own_fields(schema: pa.Schema, *, of_value: bool) -> list[pa.Field]:
+    """Those of the columns that `own_field` has made."""
+    own = (field for field in schema if "." in field.name)
+    return [field for field in own if (field.metadata == _OF_THE_VALUE) is of_value]
+
 
 ROW, BEFORE = "row", "before"
 """Two more columns, behind these, of records whose fields have types: a struct of the fields; and of changes the row as
@@ -113,5 +123,5 @@ def typed_batch(record: TypedRecord) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA)
 
 
-def empty_records() -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=RECORD_SCHEMA)
+def empty_records(schema: pa.Schema = RECORD_SCHEMA) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)

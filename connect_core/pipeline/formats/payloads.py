@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
+from connect_core.sdk.batches import own_fields
 
-_OF_THE_VALUE = ("packed", "packing")
-"""Columns with another form of the payload, that goes before it."""
+Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 
 
 def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
-    """Other payloads, which nobody has packed yet (`sdk.batches.RECORD_SCHEMA`)."""
-    changed = {"value": values, **{name: pa.nulls(len(records), records.column(name).type) for name in _OF_THE_VALUE}}
+    """Other payloads, of which there is no other form yet (`sdk.batches.own_field`)."""
+    other_forms = own_fields(records.schema, of_value=True)
+    changed = {"value": values, **{one.name: pa.nulls(len(records), one.type) for one in other_forms}}
     columns = [changed.get(name, column) for name, column in zip(records.schema.names, records.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=records.schema)
 

@@ -11,7 +11,7 @@ field. A message that cannot be decoded becomes a reject.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -26,6 +26,7 @@ from connect_core.sdk.records import COORDINATES_PROPERTY, OPERATION_NONE
 from connect_core.sdk.values import Reject
 from connect_core.systems.rocketmq.attributes import AttributeColumns, attribute_columns
 from connect_core.systems.rocketmq.columns import Columns
+from connect_core.systems.rocketmq.own_columns import FLAG, MESSAGE_ID, PACKED, PACKING, WHOLE_SCHEMA
 
 MAX_ORIGINAL_BYTES = 64 * 1024
 
@@ -50,7 +51,7 @@ def record_batch(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Re
 
 def whole_messages(columns: Columns, topic: str) -> tuple[pa.RecordBatch, tuple[Reject, ...]]:
     """The same with everything that another RocketMQ can take over: message id, flag, bodies as they were stored."""
-    return sound(columns, topic, lambda some: _rows(some, topic, _only_rocketmq))
+    return sound(columns, topic, lambda some: _rows(some, topic, whole=True))
 
 
 def sound(
@@ -80,12 +81,10 @@ def _one_by_one(
     return pa.concat_batches(kept), tuple(rejects)
 
 
-_More: TypeAlias = Callable[[Columns, AttributeColumns], dict[str, pa.Array]]
-
-
-def _rows(columns: Columns, topic: str, more: _More | None = None) -> pa.RecordBatch:
+def _rows(columns: Columns, topic: str, *, whole: bool = False) -> pa.RecordBatch:
+    schema = WHOLE_SCHEMA if whole else RECORD_SCHEMA
     if not len(columns):
-        return empty_records()
+        return empty_records(schema)
     count = len(columns)
     given = attribute_columns(columns.properties)
     filled: dict[str, Any] = {
@@ -97,19 +96,19 @@ def _rows(columns: Columns, topic: str, more: _More | None = None) -> pa.RecordB
         "offset": pa.array(columns.offsets),
         "timestamp": born_at(columns, given),
         "operation": pa.array(np.full(count, OPERATION_NONE, dtype=np.int8)),
-        **(more(columns, given) if more else {}),
+        **(_own_columns(columns, given) if whole else {}),
     }
-    arrays = [filled[one.name] if one.name in filled else pa.nulls(count, one.type) for one in RECORD_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
+    arrays = [filled[one.name] if one.name in filled else pa.nulls(count, one.type) for one in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _only_rocketmq(columns: Columns, given: AttributeColumns) -> dict[str, pa.Array]:
-    made = {"message_id": given.message_id, "flag": pa.array(columns.flags.astype(np.int32))}
+def _own_columns(columns: Columns, given: AttributeColumns) -> dict[str, pa.Array]:
+    made = {MESSAGE_ID: given.message_id, FLAG: pa.array(columns.flags.astype(np.int32))}
     packed = (columns.sys_flags & COMPRESSED) != 0
     if packed.any():
         bits = (columns.sys_flags & SENDABLE_BITS).astype(np.int32)
-        made["packed"] = pc.if_else(pa.array(packed), columns.bodies, pa.scalar(None, pa.binary()))
-        made["packing"] = pa.array(bits, mask=~packed)
+        made[PACKED] = pc.if_else(pa.array(packed), columns.bodies, pa.scalar(None, pa.binary()))
+        made[PACKING] = pa.array(bits, mask=~packed)
     return made
 
 

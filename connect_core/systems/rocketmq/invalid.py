@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from connect_core.rocketmq.wire.batch_entries import MAX_PROPERTIES_BYTES
 from connect_core.sdk.batches import without_nulls
 from connect_core.systems.rocketmq.marking import FEW, MARK_BYTES
+from connect_core.systems.rocketmq.own_columns import MESSAGE_ID, PACKED
 from connect_core.systems.rocketmq.parcels import body_bytes, property_bytes
 
 _SEPARATORS = "\x01\x02"
-_SENT = ("key", "tags", "headers", "value", "packed", "message_id")
+_SENT = ("key", "tags", "headers", "value", PACKED, MESSAGE_ID)
 """Columns of which bytes are sent."""
 _WHO_ALLOWS = "max_message_bytes of the sink, which must not be more than maxMessageSize of its brokers"
 _LEFT = f"allowed are {MAX_PROPERTIES_BYTES - MARK_BYTES}: RocketMQ's limit, less what a copy and a broker add"
@@ -58,7 +59,7 @@ def _not_alone(records: pa.RecordBatch, rows: NDArray[np.int64]) -> Iterator[tup
     """Those of these rows, too long for a batch, that cannot go alone: a single message's properties are text."""
     for row in rows:
         try:
-            for name in {"headers", "message_id"} & {*records.schema.names}:
+            for name in {"headers", MESSAGE_ID} & {*records.schema.names}:
                 (records.column(name)[row].as_py() or b"").decode()
         except UnicodeDecodeError:
             yield int(row), "IllegalProperty", "The properties are not UTF-8, and the body is too large for a batch"

@@ -22,6 +22,7 @@ from connect_core.rocketmq.wire.properties import BORN_TIMESTAMP, KEYS, TAGS, UN
 from connect_core.sdk.batches import ordinals, outputs, without_nulls
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import COORDINATES_PROPERTY, Lineage
+from connect_core.systems.rocketmq.own_columns import MESSAGE_ID, own_column
 
 Cells = NDArray[np.uint8]
 """Equally long values, a row each."""
@@ -63,12 +64,14 @@ class MessageMarker:
 
     def by_row(self, records: pa.RecordBatch) -> Iterator[bytes]:
         """The same as `by_column`, which takes as long for one row as for a thousand."""
-        names = ("offset", "ordinal", "outputs", "trace", "message_id", "headers", "key", "tags")
+        names = ("offset", "ordinal", "outputs", "trace", "headers", "key", "tags")
         columns = [records.column(name).to_pylist() for name in names]
+        ids = own_column(records, MESSAGE_ID)
+        columns.append([None] * len(records) if ids is None else ids.to_pylist())
         times = records.column("timestamp").view(pa.int64()).to_pylist()
         several = outputs(records) is not None
         traced = several or records.column("trace").null_count < len(records)
-        for offset, ordinal, many, trace, given, headers, key, tags, born in zip(*columns, times, strict=True):
+        for offset, ordinal, many, trace, headers, key, tags, given, born in zip(*columns, times, strict=True):
             number = ordinal or 0
             made = b"%s%012X%04X" % (self._id, offset & _TWELVE_DIGITS, number & _FOUR_DIGITS_OF_HEX)
             user = (headers or b"", _pair(_KEYS, key), _pair(_TAGS, tags))
@@ -90,8 +93,8 @@ class MessageMarker:
     def _ids(self, records: pa.RecordBatch, offsets: Numbers, numbers: Numbers | None) -> list[Piece]:
         fourth = b"0000" if numbers is None else hex_digits(numbers, 4)
         made: list[Piece] = [self._id, hex_digits(offsets, 12), fourth]
-        given = records.column("message_id")
-        if given.null_count == len(given):
+        given = own_column(records, MESSAGE_ID)
+        if given is None:
             return made
         if numbers is not None:
             given = pc.if_else(pa.array(numbers == 0), given, pa.scalar(None, pa.binary()))

@@ -23,6 +23,7 @@ from connect_core.rocketmq.wire.batch_entries import decode_entries
 from connect_core.sdk.batches import value_lengths, without_nulls
 from connect_core.systems.rocketmq.encoding import batch_of, encode_entries, encode_few
 from connect_core.systems.rocketmq.marking import FEW, MARK_BYTES, USUAL_ID_BYTES, MessageMarker
+from connect_core.systems.rocketmq.own_columns import FLAG, MESSAGE_ID, PACKED, PACKING, own_column
 
 BATCH_RECORDS = 1_000
 BATCH_BYTES = 768 * 1024
@@ -71,8 +72,8 @@ class Load(NamedTuple):
 
     @classmethod
     def of(cls, records: pa.RecordBatch, marker: MessageMarker, most_bytes: int) -> Load:
-        flags = records.column("flag")
-        given = None if flags.null_count == len(flags) else without_nulls(flags, 0).to_numpy()
+        flags = own_column(records, FLAG)
+        given = None if flags is None else without_nulls(flags, 0).to_numpy()
         bodies, packing = _stored(records)
         if packing is None and len(records) <= FEW:
             rows = encode_few(bodies, marker.by_row(records), given)
@@ -122,10 +123,10 @@ class Load(NamedTuple):
 
 def _stored(records: pa.RecordBatch) -> tuple[pa.Array, Numbers | None]:
     """Bodies in the form in which they are stored, and how each is packed."""
-    plain, packed = without_nulls(records.column("value"), b""), records.column("packed")
-    if packed.null_count == len(packed):
+    plain, packed = without_nulls(records.column("value"), b""), own_column(records, PACKED)
+    if packed is None:
         return plain, None
-    return pc.coalesce(packed, plain), without_nulls(records.column("packing"), 0).to_numpy().astype(np.int64)
+    return pc.coalesce(packed, plain), without_nulls(records.column(PACKING), 0).to_numpy().astype(np.int64)
 
 
 def _alternates(packing: Numbers, sizes: Numbers) -> bool:
@@ -146,10 +147,8 @@ def _unpacked(
 
 def body_bytes(records: pa.RecordBatch) -> Numbers:
     """Of each row's body, in the form in which it is stored."""
-    bodies = records.column("value")
-    if "packed" in records.schema.names and records.column("packed").null_count < len(records):
-        bodies = pc.coalesce(records.column("packed"), bodies)
-    return value_lengths(bodies)
+    bodies, packed = records.column("value"), own_column(records, PACKED)
+    return value_lengths(bodies if packed is None else pc.coalesce(packed, bodies))
 
 
 def message_bytes(records: pa.RecordBatch) -> Numbers:
@@ -164,8 +163,8 @@ def property_bytes(records: pa.RecordBatch) -> Numbers:
         column = records.column(name)
         if column.null_count < len(records):
             total += value_lengths(column)
-    if "message_id" in records.schema.names and records.column("message_id").null_count < len(records):
-        total += np.maximum(value_lengths(records.column("message_id")) - USUAL_ID_BYTES, 0)
+    if (ids := own_column(records, MESSAGE_ID)) is not None:
+        total += np.maximum(value_lengths(ids) - USUAL_ID_BYTES, 0)
     return total
 
 

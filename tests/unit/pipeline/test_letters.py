@@ -11,7 +11,7 @@ import pytest
 from connect_core.pipeline.letters import as_records, attributes
 from connect_core.pipeline.rejecting import MAX_ORIGINAL_BYTES, as_read, reject_row
 from connect_core.pipeline.shaping import Pipeline
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA, own_field
 from connect_core.sdk.records import OPERATION_DELETE, OPERATION_NONE, encode_headers
 from connect_core.work import Letter, LetterPlace
 
@@ -24,14 +24,16 @@ FULL: dict[str, Any] = {
     "headers": encode_headers([("a", "1"), ("a", "2"), ("Zoë", "")]),
     "timestamp": -(1 << 55),
     "operation": OPERATION_DELETE,
-    "message_id": b"\x00\x01\xff",
-    "flag": 7,
+    "mars.id": b"\x00\x01\xff",
+    "mars.flag": 7,
 }
+SCHEMA = pa.schema([*RECORD_SCHEMA, own_field("mars", "flag", pa.int64()), own_field("mars", "id", pa.binary())])
 
 
 def records(*rows: dict[str, Any]) -> pa.RecordBatch:
     numbered = [{"operation": OPERATION_NONE, "offset": offset, **row} for offset, row in enumerate(rows)]
-    return pa.RecordBatch.from_pylist(numbered, schema=RECORD_SCHEMA)
+    schema = pa.schema([*SCHEMA, own_field("mars", "zipped", pa.binary(), of_value=True)])
+    return pa.RecordBatch.from_pylist(numbered, schema=schema)
 
 
 def letter(batch: pa.RecordBatch, row: int, number: int) -> Letter:
@@ -50,13 +52,21 @@ def test_a_record_is_made_again_as_it_was_read(row: dict[str, Any]) -> None:
             {"operation": OPERATION_NONE, "value": b"other", "offset": 4},
             {"operation": OPERATION_NONE, **row, "offset": 9},
         ],
-        schema=RECORD_SCHEMA,
+        schema=SCHEMA if row is FULL else RECORD_SCHEMA,
     )
     assert made.equals(expected)
 
 
+def test_a_letter_from_before_has_what_it_had() -> None:
+    """Its columns had no name of a system yet."""
+    kept = {"key": "k", "message_id": "00ff", "flag": 7}
+    made = as_records([Letter(4, b"x", "t", kept, PLACE), Letter(5, b"y", "t", None, PLACE)])
+    assert made.column("rocketmq.message_id").to_pylist() == [b"\x00\xff", None]
+    assert made.column("rocketmq.flag").to_pylist() == [7, None]
+
+
 def test_what_only_the_way_into_one_target_was_is_left_out() -> None:
-    batch = records({"value": b"x", "packed": b"p", "packing": 1, "trace": 9, "to": "t", "ordinal": 1, "outputs": 2})
+    batch = records({"value": b"x", "mars.zipped": b"p", "trace": 9, "to": "t", "ordinal": 1, "outputs": 2})
     assert attributes(batch, 0) == {}
 
 

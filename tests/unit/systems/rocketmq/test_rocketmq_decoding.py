@@ -116,7 +116,7 @@ def test_messages_become_rows() -> None:
         "offset": 7,
         "timestamp": datetime(2023, 11, 14, 22, 13, 20, 7000, tzinfo=UTC),
         "operation": 0,
-        **dict.fromkeys(("message_id", "flag", "packed", "packing", "trace", "to", "ordinal", "outputs")),
+        **dict.fromkeys(("trace", "to", "ordinal", "outputs")),
     }
     assert records.column("offset").to_pylist() == [7, 9]
     assert records.column("value").to_pylist() == [b"a", b""]

@@ -18,6 +18,7 @@ from connect_core.rocketmq import BatchEntry, StoredMessage
 from connect_core.rocketmq.wire import properties
 from connect_core.rocketmq.wire.batch_entries import decode_entries, encode_batch
 from connect_core.rocketmq.wire.stored_message import INNER_BATCH, MAGIC_V2, NEED_UNWRAP, encode_message
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.digest import RecordDigest
 from connect_core.sdk.records import Lineage
 from connect_core.sdk.testing.driving import records
@@ -27,9 +28,11 @@ from connect_core.systems.rocketmq.decoding import record_batch, whole_messages
 from connect_core.systems.rocketmq.invalid import invalid_rows
 from connect_core.systems.rocketmq.marking import MessageMarker
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions
+from connect_core.systems.rocketmq.own_columns import FLAG, MESSAGE_ID
 from connect_core.systems.rocketmq.parcels import BATCH_BYTES, Load, Parcel
 from connect_core.systems.rocketmq.sink import RocketMQSink
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
+from tests.unit.systems.rocketmq.whole import whole
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
 FOUR_MIB = 4 * 1024 * 1024
@@ -112,7 +115,7 @@ def test_ids_are_those_that_are_found_one_by_one(parts: list[tuple[bytes, ...]])
 
 def test_the_first_output_of_a_record_has_its_id() -> None:
     outputs = {"offset": [7, 7, 8], "ordinal": [0, 1, None], "outputs": [2, 2, None]}
-    rows = records([b"a", b"b", b"c"], **outputs, message_id=[b"ONE", b"ONE", b"TWO"])
+    rows = whole(records([b"a", b"b", b"c"], **outputs), message_id=[b"ONE", b"ONE", b"TWO"])
     ids = [properties.decode(text)["UNIQ_KEY"] for text in MessageMarker(LINEAGE).by_column(rows).to_pylist()]
     assert (ids[0], ids[2]) == ("ONE", "TWO")
     assert re.fullmatch("[0-9A-F]{32}", ids[1])
@@ -204,7 +207,8 @@ def test_a_body_is_the_same_bytes(body: bytes) -> None:
 
 
 def test_the_largest_body_goes_alone_and_one_byte_more_is_refused() -> None:
-    rows = records([b"a", b"x" * FOUR_MIB, b"b"], headers=[None, b"k\x01v\x02", None], flag=[1, 2, 3])
+    rows = records([b"a", b"x" * FOUR_MIB, b"b"], headers=[None, b"k\x01v\x02", None])
+    rows = whole(rows, flag=[1, 2, 3])
     small, large, last = parcels(rows)
     assert isinstance(large.message, BatchEntry)
     assert (large.message.flag, len(large.message.body)) == (2, FOUR_MIB)
@@ -226,7 +230,8 @@ def test_no_batch_is_longer_than_a_body_may_be() -> None:
 
 def test_what_goes_alone_needs_properties_that_a_broker_can_read() -> None:
     large = b"x" * FOUR_MIB
-    rows = records([large, b"", large], headers=[b"k\x01\xff\x02"] * 2 + [None], message_id=[None, None, b"\xff"])
+    rows = records([large, b"", large], headers=[b"k\x01\xff\x02"] * 2 + [None])
+    rows = whole(rows, message_id=[None, None, b"\xff"])
     assert [(row, kind) for row, kind, _ in invalid_rows(rows, FOUR_MIB)] == [
         (0, "IllegalProperty"),
         (2, "IllegalProperty"),
@@ -247,11 +252,11 @@ def test_the_longest_properties() -> None:
     (copy,) = copies([stored(0, b"", text)])
     assert len(properties.decode(copy.properties)["a"]) == MOST_PROPERTIES - 3
     assert len(copy.properties) <= 32_000
-    assert invalid_rows(records([b""], headers=[text], message_id=[b"F" * 56]), FOUR_MIB) == []
+    assert invalid_rows(whole(records([b""], headers=[text]), message_id=[b"F" * 56]), FOUR_MIB) == []
     ((row, kind, told),) = invalid_rows(read([stored(0, b"", text[:-1] + b"y\x02")]), FOUR_MIB)
     assert (row, kind) == (0, "PropertiesTooLarge")
     assert f"allowed are {MOST_PROPERTIES}" in told
-    ((_, kind, _),) = invalid_rows(records([b""], message_id=[b"i" * MOST_PROPERTIES * 2]), FOUR_MIB)
+    ((_, kind, _),) = invalid_rows(whole(records([b""]), message_id=[b"i" * MOST_PROPERTIES * 2]), FOUR_MIB)
     assert kind == "PropertiesTooLarge"
 
 
@@ -304,8 +309,8 @@ def test_inner_batches_are_expanded() -> None:
     outer = stored(5, encode_batch([b"one", b""], texts, [7, 8]).body, b"INNER_NUM\x012\x02INNER_BASE\x015\x02")
     rows = read([stored(4, b"before"), outer._replace(sys_flag=INNER_BATCH | NEED_UNWRAP), stored(7, b"behind")])
     assert rows.column("offset").to_pylist() == [4, 5, 6, 7]
-    assert rows.column("message_id").to_pylist() == [None, b"A", b"BB", None]
-    assert rows.column("flag").to_pylist() == [0, 7, 8, 0]
+    assert rows.column(MESSAGE_ID).to_pylist() == [None, b"A", b"BB", None]
+    assert rows.column(FLAG).to_pylist() == [0, 7, 8, 0]
     assert rows.column("value").to_pylist() == [b"before", b"one", b"", b"behind"]
 
 
@@ -367,7 +372,7 @@ def encoded(messages: Sequence[StoredMessage]) -> bytes:
 
 def test_a_sink_of_another_system_is_given_no_more_than_it_takes() -> None:
     rows, _ = record_batch(columns_of(encoded([stored(0, PACKED[0x1], b"UNIQ_KEY\x01A\x02", sys_flag=1)])), "orders")
-    assert all(rows.column(name).null_count == 1 for name in ("message_id", "flag", "packed", "packing"))
+    assert rows.schema == RECORD_SCHEMA
 
 
 def test_the_sink_counts_bodies_not_messages() -> None:

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from connect_core.rocketmq import StoredMessage
 from connect_core.rocketmq.wire import properties
-from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
 from connect_core.sdk.records import Coordinates, Lineage, encode_headers
 from connect_core.sdk.testing.driving import records
 from connect_core.systems.rocketmq.marking import MARK_BYTES, USUAL_ID_BYTES, MessageMarker, MessageRecogniser, ours
+from connect_core.systems.rocketmq.own_columns import MESSAGE_ID, WHOLE_SCHEMA
 from tests.unit.systems.rocketmq.test_rocketmq_decoding import stored
+from tests.unit.systems.rocketmq.whole import whole
 
 LINEAGE = Lineage("0123abcd", "live", "89abcdef01234567", 2)
 
@@ -47,7 +48,7 @@ ROWS = st.lists(
             "ordinal": st.none() | st.integers(0, 70_000),
             "outputs": st.none() | st.integers(1, 70_000),
             "trace": st.none() | st.integers(1, 2**63 - 1),
-            "message_id": BYTES,
+            MESSAGE_ID: BYTES,
             "headers": BYTES,
             "key": TEXTS,
             "tags": TEXTS,
@@ -59,10 +60,10 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS, st.sets(st.sampled_from(["ordinal", "outputs", "trace", "message_id", "timestamp"])), st.integers(0, 2))
+@given(ROWS, st.sets(st.sampled_from(["ordinal", "outputs", "trace", MESSAGE_ID, "timestamp"])), st.integers(0, 2))
 def test_a_few_rows_are_marked_as_many_are(rows: list[dict[str, object]], absent: set[str], first: int) -> None:
     whole = [{"operation": 0, "value": b""} | row | dict.fromkeys(absent) for row in rows]
-    batch = pa.RecordBatch.from_pylist(whole, schema=RECORD_SCHEMA).slice(min(first, len(rows) - 1))
+    batch = pa.RecordBatch.from_pylist(whole, schema=WHOLE_SCHEMA).slice(min(first, len(rows) - 1))
     marker = MessageMarker(LINEAGE)
     assert list(marker.by_row(batch)) == marker.by_column(batch).to_pylist()
 
@@ -112,13 +113,12 @@ def test_marks_need_less_than_is_reckoned() -> None:
     rows = records(
         [b"a"],
         first_offset=2**62,
-        message_id=[b"F" * USUAL_ID_BYTES],
         timestamp=born,
         trace=[2**63 - 1],
         ordinal=[0],
         outputs=[1000],
     )
-    (text,) = marks(longest, rows)
+    (text,) = marks(longest, whole(rows, message_id=[b"F" * USUAL_ID_BYTES]))
     assert len(text) + 22 + 120 < MARK_BYTES
 
 
