@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from connect_core.errors import ConfigError
@@ -17,6 +18,12 @@ def columns_of(table: Table, rows: Type, where: str) -> list[TableColumn]:
         raise ConfigError(wrong, where=where, next_step=step)
     by_name = {column.name: column for column in table.columns}
     return [by_name[name] for name, _ in rows.fields]
+
+
+def there_are(table: Table, rows: Type) -> Type:
+    """The fields that the table has a column of the name for."""
+    names = {column.name for column in table.columns}
+    return replace(rows, fields=tuple((name, one) for name, one in rows.fields if name in names))
 
 
 def key_of(table: Table, wanted: Sequence[str], rows: Type, where: str) -> tuple[str, ...]:

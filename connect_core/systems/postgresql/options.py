@@ -87,7 +87,20 @@ class PostgresSinkOptions(PostgresOptions):
     """A table, and how records become its rows."""
 
     table: Annotated[str, AfterValidator(checked_table)] = Field(
-        description="TABLE or SCHEMA.TABLE; the sink makes none", examples=["orders"]
+        description="TABLE or SCHEMA.TABLE", examples=["orders"]
+    )
+    create_table: bool = Field(
+        default=False,
+        description="The first run makes the table where it is missing, with a column for each field. One that had "
+        "rows of this connector, and is gone, is not made again",
+        examples=[True],
+        json_schema_extra={"policy": True},
+    )
+    add_columns: bool = Field(
+        default=False,
+        description="A run adds columns, which take NULL, for fields that have none",
+        examples=[True],
+        json_schema_extra={"policy": True},
     )
     mode: Literal["insert", "upsert"] = Field(
         default="insert",
@@ -122,6 +135,12 @@ class PostgresSinkOptions(PostgresOptions):
         examples=[{"id": "int64"}],
         json_schema_extra={"injected": True},
     )
+    uid: str = Field(
+        default="",
+        description="The connector's uid",
+        examples=["5f2c9a1b"],
+        json_schema_extra={"injected": True},
+    )
 
     @model_validator(mode="after")
     def _key_goes_with_upsert(self) -> Self:
@@ -129,6 +148,12 @@ class PostgresSinkOptions(PostgresOptions):
             raise ValueError("key goes with mode: upsert")
         if len(set(self.key)) != len(self.key):
             raise ValueError("key names a column twice")
+        return self
+
+    @model_validator(mode="after")
+    def _new_table_has_a_key(self) -> Self:
+        if self.create_table and self.mode == "upsert" and not self.key:
+            raise ValueError("create_table and mode: upsert need key: the columns of the primary key")
         return self
 
     @model_validator(mode="after")

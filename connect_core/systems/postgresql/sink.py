@@ -18,11 +18,10 @@ from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of
+from connect_core.systems.postgresql.making import LOCK, make_room
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 from connect_core.systems.postgresql.table_writing import TableWriter
 
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-"""Of a name, until the transaction ends: also where there is nothing yet that could be locked."""
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
 
 
@@ -37,6 +36,7 @@ class PostgresSink(TransactionSink):
 
     def prepare(self) -> None:
         with self._database() as database:
+            make_room(database, self._options, self._rows, self.target)
             self._writer(database)
             make_markers(database, self._options.markers, self.target)
 
@@ -84,7 +84,7 @@ def make_markers(database: connection, markers: str, where: str) -> None:
                 # Of two tasks that make it at once, the server refuses one, IF NOT EXISTS or not.
                 columns = "(name text PRIMARY KEY, marker text NOT NULL)"
                 cursor.execute("BEGIN")
-                cursor.execute(_LOCK, (quoted(markers),))
+                cursor.execute(LOCK, (quoted(markers),))
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {quoted(markers)} {columns}")
                 cursor.execute("COMMIT")
 
@@ -111,7 +111,7 @@ class PostgresConnection:
         """Whether there is a marker or not, whoever begins with its name waits for the lock of the name."""
         with understood(self._where), self._database.cursor() as cursor:
             cursor.execute("BEGIN")
-            cursor.execute(_LOCK, (name,))
+            cursor.execute(LOCK, (name,))
             cursor.execute(f"SELECT marker FROM {self._markers} WHERE name = %s", (name,))
             row = cursor.fetchone()
         return str(row[0]) if row else None

@@ -51,6 +51,41 @@ _OTHERS = {
 }
 
 
+_MADE = {
+    **dict.fromkeys(("int8", "int16", "uint8"), "smallint"),
+    **dict.fromkeys(("int32", "uint16"), "integer"),
+    **dict.fromkeys(("int64", "uint32"), "bigint"),
+    "uint64": "numeric(20,0)",
+    "float32": "real",
+    "float64": "double precision",
+    "bool": "boolean",
+    "text": "text",
+    "bytes": "bytea",
+    "date": "date",
+}
+_MADE_TIMES = {
+    "time": "time({}) without time zone",
+    "datetime": "timestamp({}) without time zone",
+    **dict.fromkeys(("timestamp", "epoch"), "timestamp({}) with time zone"),
+}
+
+
+def column_for(one: Type) -> str | None:
+    """The type of a column that is made for a field, as `format_type` writes it: the smallest that `holds` it. None
+    where no column does."""
+    if one.kind == "struct":
+        return "jsonb"
+    if one.item is not None:
+        within = column_for(one.item)
+        return within and ("jsonb" if one.item.kind in ("struct", "list") else f"{within}[]")
+    if one.kind == "decimal":
+        return f"numeric({one.precision},{one.scale})"
+    if one.unit:
+        digits = _UNIT_DIGITS[one.unit]
+        return _MADE_TIMES[one.kind].format(digits) if digits <= _LONGEST else None
+    return _MADE[one.kind]
+
+
 def _is_numeric(column: str, whole: int, scale: int) -> bool:
     found = _NUMERIC.fullmatch(column)
     if found is None:

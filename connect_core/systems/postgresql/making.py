@@ -1,0 +1,80 @@
+"""Tables that are made, and columns that are added, for the fields of records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg2.extensions import connection
+
+from connect_core.errors import ConfigError, Unreachable
+from connect_core.rows.types import Type
+from connect_core.systems.postgresql.catalog import Table, quoted, quoted_name, read_table
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.options import MAX_NAME, PostgresSinkOptions
+from connect_core.systems.postgresql.types import column_for
+
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+"""Of a name, until the transaction ends: also where there is nothing yet that could be locked."""
+
+
+def create_table(table: str, rows: Type, key: Sequence[str]) -> str:
+    """The statement that makes it. Raises ConfigError for a field that no column keeps exactly."""
+    columns = [_column(name, one) for name, one in rows.fields]
+    primary = [f"PRIMARY KEY ({', '.join(map(quoted_name, key))})"] if key else []
+    return f"CREATE TABLE {quoted(table)} ({', '.join([*columns, *primary])})"
+
+
+def add_columns(name: str, table: Table, rows: Type) -> str:
+    """The statement that adds what this table lacks; empty where that is nothing. Raises ConfigError as
+    `create_table`."""
+    there = {column.name for column in table.columns}
+    more = [f"ADD COLUMN {_column(field, one)}" for field, one in rows.fields if field not in there]
+    return f"ALTER TABLE {quoted(name)} {', '.join(more)}" if more else ""
+
+
+def _column(name: str, one: Type) -> str:
+    if "\0" in name or len(name.encode()) > MAX_NAME:
+        step = "Rename the field, or make the column with a shorter name"
+        raise ConfigError(f"Field {name!r:.80} has no name for a column: at most {MAX_NAME} bytes", next_step=step)
+    kind = column_for(one)
+    if kind is None:
+        step = "Cast the field to one of microseconds"
+        raise ConfigError(f"No column keeps {one} of field {name} exactly", next_step=step)
+    return f"{quoted_name(name)} {kind}"
+
+
+def make_room(database: connection, options: PostgresSinkOptions, rows: Type, where: str) -> None:
+    """Makes the table, or adds what it lacks, where the document wants that; one at a time, for two tasks may begin at
+    once. Raises Unreachable for a table that had rows of this connector and is gone: an empty one in its place would
+    keep the former one from getting its name back."""
+    if not (options.create_table or options.add_columns):
+        return
+    with understood(where), database.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(LOCK, (quoted(options.table),))
+        if statement := _wanted(database, options, rows, where):
+            cursor.execute(statement)
+        cursor.execute("COMMIT")
+
+
+def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, where: str) -> str:
+    table = read_table(database, options.table)
+    if table is not None:
+        return add_columns(options.table, table, rows) if options.add_columns else ""
+    if not options.create_table:
+        return ""
+    if has_written(database, options):
+        step = "Give it its name back. To have it made again, delete and apply the connector: it begins again then"
+        raise Unreachable("The table, which had rows of this connector, is gone", where=where, next_step=step)
+    return create_table(options.table, rows, options.key)
+
+
+def has_written(database: connection, options: PostgresSinkOptions) -> bool:
+    """Whether the table of markers has one of this connector."""
+    if read_table(database, options.markers) is None:
+        return False
+    with database.cursor() as cursor:
+        asked = f"SELECT EXISTS (SELECT FROM {quoted(options.markers)} WHERE starts_with(name, %s))"
+        cursor.execute(asked, (f"{options.uid}/",))
+        [there] = cursor.fetchone() or (False,)
+    return bool(there)
