@@ -26,7 +26,7 @@ from connect_core.service.flat_connectors import FlatConnector
 
 _log = logging.getLogger(__name__)
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
-_VALIDATE = "/plugin/config/validate"
+_VALIDATE, _RELOAD = "/plugin/config/validate", "/plugin/reload"
 _REQUIRED = "Failed! query param 'config' is required "
 _MALFORMED = "Failed! query param 'config' is malformed"
 
@@ -220,7 +220,7 @@ def _add_changes(routes: APIRouter, *, gets_change: bool) -> None:
             )
 
         route("POST", change, shown=True)
-        only_asks = path == _VALIDATE
+        only_asks = path in (_VALIDATE, _RELOAD)
         route("GET", change if gets_change or only_asks else _refused(path), shown=gets_change or only_asks)
 
     for verb, how in _VERBS.items():
@@ -229,7 +229,7 @@ def _add_changes(routes: APIRouter, *, gets_change: bool) -> None:
     for verb, how in _VERBS.items():
         done = f"Connector [in] {how.each} successfully"
         add(f"/connectors/{{connectorName}}/{verb}", _changing(verb), f"{how.does} a connector", done)
-    add("/plugin/reload", _answering(_reloaded), "Nothing: each run reads the plug-ins", "Plugin reload succeeded")
+    add(_RELOAD, _answering(_reloaded), "Nothing: each run reads the plug-ins", "Plugin reload succeeded")
     judged = {"name": "in", "errorCount": 1, "errors": [{"key": "filename", "message": "Missing"}]}
     add(_VALIDATE, _validate, "What creating this configuration would refuse", judged, takes_config=True)
     add("/connectors/{connectorName}", _create, "Create a connector, or change it", said.CONFIG, takes_config=True)

@@ -182,9 +182,12 @@ def _entries(text: str) -> dict[str, str]:
 
 MASK = "********"
 _SECRET_NAME = re.compile(
-    r"password|passwd|secret|token|credential|access_?key|private_?key|authorization|cookie|api-key",
+    r"password|passwd|passphrase|pwd|secret|token|credential|(?:access|private|api|auth)[-_.]?key"
+    r"|authorization|cookie|jaas|user[-_.]?info",
     re.IGNORECASE,
 )
+_SIGNED_IN = re.compile(r"(?<=//)([^/?#\s@:]*:)(?!\$\{[^}]*\}@)[^/?#\s]+@")
+"""An address with a user and a password, which is no reference."""
 _SECRET_HEADER = re.compile(r"key|auth|signature", re.IGNORECASE)
 
 
@@ -199,13 +202,16 @@ def is_secret_header(name: str) -> bool:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """`value` for display: what stands under a secret's name is hidden, unless it is a reference."""
+    """`value` for display: what stands under a secret's name, or as a password in an address, is hidden, unless it is a
+    reference."""
     if isinstance(value, dict):
         return {key: masked(child, str(key)) for key, child in value.items()}
     if isinstance(value, list):
         return [masked(child, name) for child in value]
     hidden = value is not None and is_secret_name(name) and not _only_reference(value)
-    return MASK if hidden else value
+    if hidden:
+        return MASK
+    return _SIGNED_IN.sub(rf"\1{MASK}@", value) if isinstance(value, str) else value
 
 
 def _only_reference(value: object) -> bool:

@@ -209,8 +209,8 @@ def _replace(connection: Connection, lease_id: str, seen: LeaseState, holder: st
 
 
 def _taken(lease_id: str) -> LeaseHeld:
-    advice = "Read the lease again: its holder is alive, or a newer holder was faster"
-    return LeaseHeld("The lease changed while it was being taken", where=lease_id, next_step=advice)
+    advice = "Try again when it has ended; `waybill runs` shows what is at work"
+    return LeaseHeld("Another run or command began to work on this meanwhile", where=lease_id, next_step=advice)
 
 
 def _raised_counter(connection: Connection) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Literal
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -136,7 +137,7 @@ class Offsets(Transactions):
             last = {row.partition_key: row for row in connection.execute(query)}
         return {Partition(key): Position(**row.before) for key, row in last.items() if row.after is None and row.before}
 
-    def import_offsets(
+    def move_offsets(
         self,
         leases: Sequence[Lease],
         uid: str,
@@ -145,15 +146,16 @@ class Offsets(Transactions):
         *,
         who: str,
         why: str,
+        kind: Literal["import", "set"] = "import",
     ) -> None:
-        """Takes over positions from elsewhere, all or none, evidence included. Raises DataError while a range of one
-        of these partitions is open."""
+        """Takes over positions from elsewhere, or those that a person has set, all or none, evidence included. Raises
+        DataError while a range of one of these partitions is open."""
         with self._write() as connection:
             fence(connection, leases)
             old = committed(connection, uid, stream, list(positions))
             for partition, position in positions.items():
                 _close_open_ranges(connection, uid, stream, partition, who, why, abandon=False)
-                _move(connection, uid, stream, partition, "import", old[partition], position, who, why)
+                _move(connection, uid, stream, partition, kind, old[partition], position, who, why)
 
 
 def _close_open_ranges(

@@ -130,7 +130,8 @@ def _cleaned_up(
                     f"{error.what}; {connector.name} is stopped, and not deleted",
                     where=error.where,
                     next_step="Try again when no run and no backfill works for it (waybill backfills cancel) and the "
-                    "broker answers; or delete it with --force: then the broker keeps its state of the connector",
+                    f"broker answers; or `waybill connectors delete {connector.name} --force`: then the broker keeps "
+                    "its state of the connector",
                 ) from None
             notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]
         yield notes

@@ -194,7 +194,7 @@ def seen(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
 def _config(connector: Connector) -> dict[str, str]:
     """Of one that was written as a native document: what it says, under a key of ours."""
     if (flat := _without_name(connector.flat)) is not None:
-        return {key: str(value) for key, value in flat.items()}
+        return {key: str(value) for key, value in hidden(flat).items()}
     return {"waybill.document": json.dumps(masked(connector.document), ensure_ascii=False)}
 
 

@@ -40,10 +40,9 @@ def _imported(one: StoredConnector, before: Connector | None, say: Say) -> Json:
         return told
     documents.apply_flat(one.name, dict(one.config), why=_WHY, say=say, begins="stopped")
     with working() as opened:
-        for place in told["offsets"]:
-            offsets.set_offset(
-                opened, one.name, place["partition"], place["offset"], why=_WHY, agree=lambda move: None, say=say
-            )
+        wanted = {place["partition"]: place["offset"] for place in told["offsets"]}
+        if wanted:
+            offsets.set_offsets(opened, one.name, wanted, why=_WHY, still=lambda connector: None, say=say)
     with reading() as opened:
         connectors.set_state(opened, one.name, told["state"])
     return told

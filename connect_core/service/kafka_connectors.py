@@ -114,7 +114,7 @@ def _refuse_masks(given: Json) -> None:
             key, f"{MASK} stands for a secret that is not shown: write a reference, ${{env:NAME}} or ${{file:PATH#KEY}}"
         )
         for key, value in given.items()
-        if value == MASK
+        if MASK in str(value)
     ):
         raise ConfigError("A mask is no value", faults=faults)
 
@@ -218,36 +218,25 @@ def offsets_of(name: str) -> dict[str, int]:
 def alter_offsets(name: str, wanted: Mapping[str, int | None], say: Say) -> None:
     """All of them, or none where one is not possible; None stands for the oldest record. Each is one change of the
     history, which `waybill offsets undo` takes back. Raises NotFound, and ConfigError unless it is stopped."""
-    if named(name).target_state != "stopped":
+    _require_stopped(named(name))
+    if not wanted:
+        return
+    with working() as opened:
+        offsets.set_offsets(opened, name, wanted, why=_WHY, still=_require_stopped, say=say)
+
+
+def _require_stopped(connector: Connector) -> None:
+    if connector.target_state != "stopped":
         raise ConfigError(
             "Connectors must be in the STOPPED state before their offsets can be modified",
-            where=f"connector {name}",
-            next_step=f"PUT /connectors/{name}/stop",
+            where=f"connector {connector.name}",
+            next_step=f"PUT /connectors/{connector.name}/stop",
         )
-    with working() as opened:
-        places = {
-            key: offsets.oldest(opened, name, key) if offset is None else offset for key, offset in wanted.items()
-        }
-        for key, offset in places.items():
-            try:
-                offsets.set_offset(opened, name, key, offset, agree=_only_asks, say=say)
-            except _Possible:
-                continue
-        for key, offset in places.items():
-            offsets.set_offset(opened, name, key, offset, why=_WHY, agree=lambda move: None, say=say)
 
 
 def reset_offsets(name: str, say: Say) -> None:
     """To the oldest record of each partition that was read. Raises as `alter_offsets` does."""
     alter_offsets(name, dict.fromkeys(offsets_of(name)), say)
-
-
-class _Possible(Exception):
-    """Everything was looked at, and nothing is changed."""
-
-
-def _only_asks(move: offsets.Move) -> None:
-    raise _Possible
 
 
 def ledger_id() -> str:

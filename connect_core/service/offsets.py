@@ -5,7 +5,7 @@ A change takes the lease of the task that has the partition, as a run would: it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from connect_core.replication.driver.leases import LeaseRequest, acquire
 from connect_core.replication.driver.offset_checks import checked_position, floors_left, oldest_offset
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import PushSource
+from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, Floor, Json, Position
 from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
@@ -105,7 +105,7 @@ def set_offset(
     floors, unseen = _floors_left(opened, connector, part) if abandon else ([], 0)
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, unseen=unseen))
-    with _leases(opened, connector, assignment, part, say) as leases:
+    with _leases(opened, connector, assignment, [part], say) as leases:
         _require_unmoved(opened, connector, part, before)
         who = opened.settings.user
         opened.ledger.set_offset(
@@ -114,14 +114,34 @@ def set_offset(
     return _moved(name, partition, before, wanted, repeats)
 
 
-def oldest(opened: AtWork, name: str, partition: str) -> int:
-    """The offset of the oldest record that the source has of a partition. Raises ConfigError where nobody can say."""
+def set_offsets(
+    opened: AtWork,
+    name: str,
+    wanted: Mapping[str, int | None],
+    *,
+    why: str,
+    still: Callable[[Connector], None],
+    say: Say,
+) -> None:
+    """Moves the committed positions of several partitions, all or none; None stands for the oldest record. `still` gets
+    the connector when nobody else can work on these partitions any more, and raises where they may not be moved."""
     connector = opened.ledger.connector(name)
-    part = _partition(_assignment(opened, connector), partition)
-    at = opened.ledger.positions(connector.uid, LIVE, [part])[part] or Position(0, 0)
+    assignment = _assignment(opened, connector)
+    parts = {_partition(assignment, key): offset for key, offset in wanted.items()}
+    before = opened.ledger.positions(connector.uid, LIVE, list(parts))
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
-        return oldest_offset(source, part, at, f"connector {name}")
+        after = {one: _checked(source, one, before[one], at, f"connector {name}") for one, at in parts.items()}
+    with _leases(opened, connector, assignment, list(parts), say) as leases:
+        still(opened.ledger.connector(name))
+        for part in parts:
+            _require_unmoved(opened, connector, part, before[part])
+        opened.ledger.move_offsets(leases, connector.uid, LIVE, after, who=opened.settings.user, why=why, kind="set")
+
+
+def _checked(source: Source, partition: Partition, before: Position | None, offset: int | None, where: str) -> Position:
+    at = oldest_offset(source, partition, before or Position(0, 0), where) if offset is None else offset
+    return checked_position(source, partition, before, at, where)
 
 
 def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
@@ -134,7 +154,7 @@ def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -
     wanted = change.before if change else before
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
-    with _leases(opened, connector, assignment, part, say) as leases:
+    with _leases(opened, connector, assignment, [part], say) as leases:
         _require_unmoved(opened, connector, part, before)
         after = opened.ledger.undo_offset(
             leases, connector.uid, LIVE, part, who=opened.settings.user, session=_session(opened, connector, before)
@@ -197,13 +217,14 @@ def _floors_left(opened: Opened, connector: Connector, partition: Partition) -> 
 
 @contextmanager
 def _leases(
-    opened: AtWork, connector: Connector, assignment: Assignment, partition: Partition, say: Say
+    opened: AtWork, connector: Connector, assignment: Assignment, partitions: Sequence[Partition], say: Say
 ) -> Iterator[list[Lease]]:
-    task = assignment.shares[partition].task
-    lease_id = task_lease_id(connector.uid, LIVE, assignment.version, task)
+    """Of the tasks that have these partitions."""
+    uid, version = connector.uid, assignment.version
+    tasks = sorted({assignment.shares[one].task for one in partitions})
     held = acquire(
         opened.ledger,
-        [LeaseRequest(lease_id, connector.uid, LIVE, assignment.version)],
+        [LeaseRequest(task_lease_id(uid, LIVE, version, task), uid, LIVE, version) for task in tasks],
         holder=holder(),
         home=opened.home,
         times=times(opened.settings),
@@ -221,7 +242,7 @@ def _require_unmoved(opened: Opened, connector: Connector, partition: Partition,
         raise Retriable(
             "A run moved the offset meanwhile; nothing was changed",
             where=f"connector {connector.name}, partition {partition.key}",
-            next_step=f"Pause it (waybill connectors pause {connector.name}), and run the command again",
+            next_step=f"Look where it is now (waybill offsets show {connector.name}), and ask for the change again",
         )
 
 

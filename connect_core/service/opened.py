@@ -53,14 +53,17 @@ def surroundings() -> tuple[Path | None, Settings]:
 
 def ledger_exists() -> bool:
     """False when a ledger would have to be made first. Raises Unreachable when the one there is cannot be reached."""
-    from connect_core.config import database_url, find_home
-    from connect_core.config.ledger_url import SQLITE_FILE, VARIABLE
+    from connect_core.config import database_url, find_home, sqlite_url
+    from connect_core.config.ledger_url import VARIABLE
+    from connect_core.ledger import is_made
 
     home = find_home()
     if home is None:
         return VARIABLE in os.environ
     database_url(home)
-    return VARIABLE in os.environ or (home / SQLITE_FILE).exists() or (home / "stack.json").exists()
+    if VARIABLE in os.environ or (home / "stack.json").exists():
+        return True
+    return is_made(sqlite_url(home))  # it may be in the making
 
 
 @contextmanager

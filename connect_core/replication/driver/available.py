@@ -98,7 +98,7 @@ def _bounds_on(task: TaskContext, plan: BackfillPlan) -> dict[Partition, Bounds]
     positions = task.positions()
     if jumps := plan.jumps(positions):
         who, why = f"run {task.summary.run_id}", "the next part"
-        task.ledger.import_offsets(task.held.leases, task.uid, task.stream, jumps, who=who, why=why)
+        task.ledger.move_offsets(task.held.leases, task.uid, task.stream, jumps, who=who, why=why)
         positions |= jumps
     parts = plan.ahead(positions)
     bounds = _looked_at(task, {partition: positions[partition] for partition in parts})

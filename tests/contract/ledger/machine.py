@@ -387,7 +387,7 @@ class LedgerMachine(RuleBasedStateMachine):
             "release": lambda: ledger.release(zombie.lease),
             "set": lambda: ledger.set_offset(leases, uid, stream, partition, Position(0, 1), abandon=True, **told),
             "undo": lambda: ledger.undo_offset(leases, uid, stream, partition, who="zoe"),
-            "import": lambda: ledger.import_offsets(leases, uid, stream, {partition: Position(0, 1)}, **told),
+            "import": lambda: ledger.move_offsets(leases, uid, stream, {partition: Position(0, 1)}, **told),
         }
         deeds[act]()
 
@@ -438,7 +438,7 @@ class LedgerMachine(RuleBasedStateMachine):
         wanted = {one: Position(2, offset + number, {"from": "afar"}) for number, one in enumerate(PARTITIONS)}
 
         def take_over() -> bool:
-            self.ledger.import_offsets([attempt.lease], self.uid, stream, wanted, who="ann", why="moved")
+            self.ledger.move_offsets([attempt.lease], self.uid, stream, wanted, who="ann", why="moved")
             return True
 
         if any((stream, one) in self.model.open for one in PARTITIONS):

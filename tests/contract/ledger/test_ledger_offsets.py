@@ -50,7 +50,7 @@ def test_it_is_refused_while_a_range_is_open(worker: Worker) -> None:
     with pytest.raises(DataError, match="--abandon"):
         put(worker, 5)
     with pytest.raises(DataError):
-        worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, {Q0: Position(0, 5)}, who="ann", why="")
+        worker.ledger.move_offsets([worker.lease], worker.uid, LIVE, {Q0: Position(0, 5)}, who="ann", why="")
     assert worker.position() is None
     assert worker.open_ids() == [opened.id]
     assert worker.ledger.offset_history(worker.uid) == []
@@ -190,7 +190,7 @@ def test_what_was_seen_last_is_kept_where_a_partition_stands(worker: Worker) -> 
 
 def test_imported_positions_keep_their_evidence_and_are_undone_one_by_one(worker: Worker) -> None:
     positions = {Q0: Position(2, 500, {"gtid": "a:1-5"}), Q1: Position(0, 9)}
-    worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="moved here")
+    worker.ledger.move_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="moved here")
     assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == positions
     undo(worker)
     assert worker.ledger.positions(worker.uid, LIVE, [Q0, Q1]) == {Q0: None, Q1: positions[Q1]}
@@ -200,7 +200,7 @@ def test_an_import_is_all_or_nothing(worker: Worker) -> None:
     worker.plan(planned(Q1))
     positions = {Q0: Position(0, 5), Q1: Position(0, 5)}
     with pytest.raises(DataError):
-        worker.ledger.import_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="")
+        worker.ledger.move_offsets([worker.lease], worker.uid, LIVE, positions, who="ann", why="")
     assert worker.position(Q0) is None
 
 

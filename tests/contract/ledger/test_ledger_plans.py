@@ -251,7 +251,7 @@ def test_a_run_that_lost_its_lease_changes_nothing(worker: Worker) -> None:
         lambda: ledger.abandon(old, opened.id, who="x", why=""),
         lambda: ledger.set_offset(old, worker.uid, LIVE, Q1, Position(0, 5), who="x", why=""),
         lambda: ledger.undo_offset(old, worker.uid, LIVE, Q1, who="x"),
-        lambda: ledger.import_offsets(old, worker.uid, LIVE, {Q1: Position(0, 5)}, who="x", why=""),
+        lambda: ledger.move_offsets(old, worker.uid, LIVE, {Q1: Position(0, 5)}, who="x", why=""),
     ]
     for attempt in attempts:
         with pytest.raises(Fenced):

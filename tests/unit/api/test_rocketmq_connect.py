@@ -15,6 +15,7 @@ import uvicorn
 
 from connect_core.api.app import made
 from connect_core.api.guarding import MAX_BYTES
+from connect_core.config.references import MASK
 from connect_core.errors import Failure
 from connect_core.ledger import Ledger
 from tests.faults.kit.processes import wait_for
@@ -144,8 +145,10 @@ def test_what_is_no_configuration_is_refused_with_its_key(
 
 
 def test_a_secret_is_shown_nowhere(client: httpx.Client, folder: Path) -> None:
-    given = SOURCE | {"value.converter.token": "canary", "name": "other"}
-    assert create(client, "in", given)["body"]["value.converter.token"] == "********"
+    secrets = {"token": "canary", "basic.auth.user.info": "u:canary", "schema.registry.url": "https://u:canary@h"}
+    hidden = {"token": MASK, "basic.auth.user.info": MASK, "schema.registry.url": f"https://u:{MASK}@h"}
+    given = SOURCE | {f"value.converter.{name}": value for name, value in secrets.items()} | {"name": "other"}
+    assert create(client, "in", given)["body"].items() >= {f"value.converter.{n}": v for n, v in hidden.items()}.items()
     paths = ("config", "tasks", "status")
     shown = [client.get(f"/connectors/in/{path}").text for path in paths]
     shown += [client.get(path).text for path in ("/connectors/list", "/allocated/tasks", "/getConfigInfo")]

@@ -66,3 +66,34 @@ def test_secrets_are_masked_and_references_are_not() -> None:
     shown = masked({"rocketmq": {"secret_key": "hunter2", "password": "${env:P}", "tokens": ["a"], "topic": "t"}})
     assert shown == {"rocketmq": {"secret_key": MASK, "password": "${env:P}", "tokens": [MASK], "topic": "t"}}
     assert masked({"password": "prefix${env:P}", "secret": None}) == {"password": MASK, "secret": None}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "basic.auth.user.info",
+        "userinfo",
+        "sasl.jaas.config",
+        "ssl.key.passphrase",
+        "api.key",
+        "access.key",
+        "AuthKey",
+        "pwd",
+    ],
+)
+def test_a_secret_goes_by_many_names(name: str) -> None:
+    assert masked({f"value.converter.{name}": "user:canary"}) == {f"value.converter.{name}": MASK}
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://u:pw@h/x", f"https://u:{MASK}@h/x"),
+        ("jdbc:postgresql://u:p@w@h/db", f"jdbc:postgresql://u:{MASK}@h/db"),
+        ("https://u:${env:P}x@h", f"https://u:{MASK}@h"),
+        ("https://a:b@c,https://:d@e", f"https://a:{MASK}@c,https://:{MASK}@e"),
+        *((one, one) for one in ("https://u:${env:P}@h", "http://h:80/a@b", "tcp://a:1883", "https://u@h:80/")),
+    ],
+)
+def test_a_password_in_an_address_is_masked(address: str, shown: str) -> None:
+    assert masked({"urls": [address]}) == {"urls": [shown]}
