@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from connect_core.ledger.access_tokens import AccessToken, AccessTokens
 from connect_core.ledger.assignments import Assignments
 from connect_core.ledger.backfills import UNFINISHED, Backfill, Backfills
 from connect_core.ledger.begun import Begun
@@ -45,6 +46,7 @@ __all__ = [
     "REPLAY_KIND",
     "STATES",
     "UNFINISHED",
+    "AccessToken",
     "Applied",
     "Backfill",
     "Begun",
@@ -105,6 +107,7 @@ class Ledger(
     Identity,
     Traces,
     Figures,
+    AccessTokens,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

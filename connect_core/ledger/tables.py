@@ -377,3 +377,18 @@ AUDIT = sa.Table(
     sa.Column("detail", _JSON, nullable=False),
     sa.Column("done_at", UtcTime, nullable=False),
 )
+
+# For callers of `waybill serve`. `sha256` is the digest of the token, which is kept nowhere; `connectors` are patterns
+# of the names that it is for. A name is never given again: rows of the audit say it.
+ACCESS_TOKENS = sa.Table(
+    "access_tokens",
+    METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("connectors", _JSON, nullable=False),
+    sa.Column("sha256", sa.String(64), nullable=False, unique=True),
+    sa.Column("made_at", UtcTime, nullable=False),
+    sa.Column("made_by", sa.Text, nullable=False),
+    sa.Column("expires_at", UtcTime),
+    sa.Column("revoked_at", UtcTime),
+)
