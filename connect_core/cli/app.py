@@ -26,6 +26,7 @@ from connect_core.cli import (
     runs,
     serving,
     stacks,
+    tokens,
     tracing,
     trying,
     verifying,
@@ -79,6 +80,7 @@ app.add_typer(offsets.app, name="offsets")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(engines.app, name="engine")
 app.add_typer(databases.app, name="db")
+app.add_typer(tokens.app, name="tokens")
 app.add_typer(groups.app, name="groups")
 app.add_typer(rules.app, name="rules")
 app.add_typer(rmqconnect.app, name="rmqconnect")

@@ -1,4 +1,5 @@
-"""What the shell offers when somebody presses Tab: names of connectors, their partitions, their backfills and replays.
+"""What the shell offers when somebody presses Tab: names of connectors, their partitions, their backfills and replays;
+tokens.
 
 Asked at each press, so it reads the ledger without looking at its schema, and says nothing when there is none or it
 does not answer: no message may appear in the middle of a line that is typed.
@@ -38,6 +39,17 @@ def backfills(ctx: typer.Context, incomplete: str) -> list[str]:
         from connect_core.service import completions
 
         return completions.backfills(ctx.params["name"])
+
+    return _offered(incomplete, known)
+
+
+def tokens(incomplete: str) -> list[str]:
+    """Those that were not revoked."""
+
+    def known() -> list[str]:
+        from connect_core.service import completions
+
+        return completions.tokens()
 
     return _offered(incomplete, known)
 

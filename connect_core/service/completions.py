@@ -1,4 +1,5 @@
-"""Names that somebody may mean, for whoever types them: connectors, their partitions, their backfills and replays.
+"""Names that somebody may mean, for whoever types them: connectors, their partitions, their backfills and replays;
+tokens.
 
 Asked at each press of a key, so the ledger's schema is not looked at. Raises whatever keeps the ledger from answering.
 """
@@ -26,6 +27,12 @@ def backfills(connector: str) -> list[str]:
     """The streams of backfills and replays, the newest first."""
     with _glance() as ledger:
         return [one.stream for one in ledger.backfills(ledger.connector(connector).uid)]
+
+
+def tokens() -> list[str]:
+    """Those that were not revoked."""
+    with _glance() as ledger:
+        return [one.name for one in ledger.access_tokens() if one.revoked_at is None]
 
 
 @contextmanager
