@@ -183,8 +183,7 @@ def _add_states(routes: APIRouter) -> None:
 
     @routes.put("/connectors/{name}/topics/reset", response_class=Response)
     def forget_topics(name: str) -> Response:
-        """They are those of the document: nothing was counted that could be forgotten."""
-        kafka.named(name)
+        kafka.forget_topics(name)
         return Response(status_code=202)
 
 

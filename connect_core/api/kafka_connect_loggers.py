@@ -10,6 +10,7 @@ import logging
 import time
 from typing import Any
 
+from connect_core.service import callers
 from connect_core.service.kafka_connectors import NotFound
 
 Answer = dict[str, Any]
@@ -43,7 +44,9 @@ def shown(name: str) -> Answer:
 
 
 def set_level(name: str, level: str) -> list[str]:
-    """The loggers that have it now. Raises NotFound for a logger that is none of ours, and for a level that is none."""
+    """The loggers that have it now. Raises NotFound for a logger that is none of ours, and for a level that is none;
+    NotAllowed where the caller may not."""
+    callers.require("admin")
     if level.upper() not in _LEVELS:
         raise NotFound(f"Invalid log level '{level}'.")
     if not _is_ours(name) or not _is_there(name):

@@ -10,6 +10,7 @@ from typing import Any
 
 from connect_core import __version__
 from connect_core.errors import ConfigError, Fault, LeaseHeld, Retriable, Unreachable, WaybillError
+from connect_core.service.callers import NotAllowed
 from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask
 from connect_core.service.kafka_connectors import FAILING, AlreadyThere, FlatKey, KafkaClass, NotFound
 
@@ -31,6 +32,7 @@ _WORKER = "waybill"
 """Where no engine was at work yet."""
 _COMMON = "Common"
 _KINDS: tuple[tuple[type[WaybillError], int], ...] = (
+    (NotAllowed, 403),
     (NotFound, 404),
     (AlreadyThere, 409),
     (ConfigError, 400),

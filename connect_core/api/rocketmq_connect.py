@@ -21,6 +21,7 @@ from connect_core.api import rocketmq_connect_shapes as shapes
 from connect_core.api.rocketmq_connect_shapes import Answer
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service import flat_connectors
+from connect_core.service.callers import NotAllowed
 from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
 
@@ -296,8 +297,11 @@ def _answering(what: Callable[[], Answer]) -> Callable[[], Answer]:
 
 
 def _told(what: Callable[[], Answer]) -> Answer:
+    """Raises NotAllowed, which has an HTTP status of its own."""
     try:
         return what()
+    except NotAllowed:
+        raise
     except WaybillError as error:
         return shapes.error(error)
 

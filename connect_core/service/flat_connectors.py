@@ -19,7 +19,7 @@ from connect_core.ledger import Connector, Run
 from connect_core.replication.driver.status import State, Status
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import LIVE, Json
-from connect_core.service import connectors, documents
+from connect_core.service import callers, connectors, documents
 from connect_core.service.connectors import Wish
 from connect_core.service.opened import Opened, Say, reading
 
@@ -67,7 +67,8 @@ def shown(name: str, say: Say) -> FlatConnector:
 
 def create(name: str, given: Json, say: Say) -> None:
     """Creates the connector or changes it; one that was stopped goes on. Raises ConfigError with every fault, and for
-    what the connector is already."""
+    what the connector is already; NotAllowed where the caller may not."""
+    may_write(name)
     before = connectors.by_name().get(name)
     flat = storable(name, given, before)
     with in_its_own_words(name, flat):
@@ -96,14 +97,16 @@ def storable(name: str, given: Json, before: Connector | None) -> dict[str, str]
 
 
 def set_state(name: str, state: Wish) -> None:
-    """Raises ConfigError for one that is not there, or stopped."""
+    """Raises ConfigError for one that is not there, or stopped, and NotAllowed."""
+    callers.require("operator")
     _named(name)
     with reading() as opened:
         connectors.set_state(opened, name, state)
 
 
 def set_all(state: Wish) -> list[str]:
-    """Of all that are shown; their names. Where one cannot be told, those before it have been."""
+    """Of all that are shown; their names. Where one cannot be told, those before it have been. Raises NotAllowed."""
+    callers.require("operator")
     there = list(_shown())
     if there:
         with reading() as opened:
@@ -113,7 +116,9 @@ def set_all(state: Wish) -> list[str]:
 
 
 def faults_of(name: str, given: Json) -> Sequence[Fault]:
-    """What `create` would refuse. Changes nothing."""
+    """What `create` would refuse. Changes nothing, and is for who may create: it says what of this host and of other
+    connectors stands in the way. Raises NotAllowed."""
+    may_write(name)
     try:
         flat = texts(given)
         with in_its_own_words(name, flat):
@@ -166,8 +171,20 @@ def _without_name(flat: Json | None) -> Json | None:
     return None if flat is None else {key: value for key, value in flat.items() if key != "name"}
 
 
+def visible() -> dict[str, Connector]:
+    """All that the caller may know of, by name; none where there is no ledger yet."""
+    return {name: one for name, one in connectors.by_name().items() if callers.sees(name)}
+
+
+def may_write(name: str) -> None:
+    """Raises NotAllowed where the caller may not create or change a connector of this name, whether it is there or
+    not."""
+    callers.require("admin")
+    callers.require_name(name)
+
+
 def _shown() -> dict[str, Connector]:
-    return {name: one for name, one in connectors.by_name().items() if one.target_state != "stopped"}
+    return {name: one for name, one in visible().items() if one.target_state != "stopped"}
 
 
 def _named(name: str) -> Connector:

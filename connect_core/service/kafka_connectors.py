@@ -15,7 +15,7 @@ from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
-from connect_core.service import connectors, documents, flat_connectors, offsets
+from connect_core.service import callers, connectors, documents, flat_connectors, offsets
 from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
 from connect_core.service.opened import Say, ledger_exists, reading, working
@@ -37,7 +37,7 @@ class AlreadyThere(ConfigError):
 
 def listed(say: Say) -> list[FlatConnector]:
     """All of them, by name."""
-    there = connectors.by_name()
+    there = flat_connectors.visible()
     if not there:
         return []
     with reading() as opened:
@@ -46,7 +46,7 @@ def listed(say: Say) -> list[FlatConnector]:
 
 
 def names() -> list[str]:
-    return list(connectors.by_name())
+    return list(flat_connectors.visible())
 
 
 def shown(name: str, say: Say) -> FlatConnector:
@@ -61,14 +61,15 @@ def shown(name: str, say: Say) -> FlatConnector:
 
 def named(name: str) -> Connector:
     """Raises NotFound."""
-    if (found := connectors.by_name().get(name)) is None:
+    if (found := flat_connectors.visible().get(name)) is None:
         raise _unknown(name)
     return found
 
 
 def create(name: str, given: Json, state: Wish, say: Say) -> None:
-    """Raises AlreadyThere where one of this name is there, and ConfigError with every fault."""
-    if name in connectors.by_name():
+    """Raises AlreadyThere where one of this name is there, ConfigError with every fault, and NotAllowed."""
+    flat_connectors.may_write(name)
+    if name in flat_connectors.visible():
         raise AlreadyThere(f"Connector {name} already exists")
     _stored(name, given, None, say, begins="running" if state == "running" else "stopped", made_from=0)
     if state == "paused":
@@ -76,14 +77,17 @@ def create(name: str, given: Json, state: Wish, say: Say) -> None:
 
 
 def put(name: str, given: Json, say: Say) -> bool:
-    """The whole configuration of a connector that is there, or is created by it: True. It stays paused or stopped."""
-    change: str = _stored(name, given, connectors.by_name().get(name), say)["change"]
+    """The whole configuration of a connector that is there, or is created by it: True. It stays paused or stopped.
+    Raises NotAllowed."""
+    flat_connectors.may_write(name)
+    change: str = _stored(name, given, flat_connectors.visible().get(name), say)["change"]
     return change == "created"
 
 
 def patch(name: str, changes: Json, say: Say) -> None:
-    """Changes single keys, and takes out those that have no value. Raises NotFound, ConfigError with every fault, and
-    Retriable where others change the connector again and again."""
+    """Changes single keys, and takes out those that have no value. Raises NotFound, ConfigError with every fault,
+    NotAllowed, and Retriable where others change the connector again and again."""
+    callers.require("admin")
     for left in reversed(range(_ATTEMPTS)):
         before = named(name)
         merged = {**(before.flat or {}), **changes}
@@ -120,7 +124,8 @@ def _refuse_masks(given: Json) -> None:
 
 
 def set_state(name: str, state: Wish) -> None:
-    """Raises NotFound."""
+    """Raises NotFound and NotAllowed."""
+    callers.require("operator")
     named(name)
     with reading() as opened:
         connectors.set_state(opened, name, state)
@@ -128,7 +133,9 @@ def set_state(name: str, state: Wish) -> None:
 
 def restart(name: str, say: Say) -> bool:
     """Has the scheduler begin a run now, where the last one failed; whether one begins. What is at work goes on, and
-    what is idle begins each run anew by itself. Raises NotFound, and Unreachable where nothing begins runs."""
+    what is idle begins each run anew by itself. Raises NotFound, NotAllowed, and Unreachable where nothing begins
+    runs."""
+    callers.require("operator")
     if shown(name, say).state not in FAILING:
         return False
     with reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
@@ -141,7 +148,8 @@ def restart(name: str, say: Say) -> bool:
 
 
 def delete(name: str, say: Say) -> None:
-    """Raises NotFound; and, where a broker cannot be told, the reason: then it stays, stopped."""
+    """Raises NotFound and NotAllowed; and, where a broker cannot be told, the reason: then it stays, stopped."""
+    callers.require("admin")
     named(name)
     with working() as opened:
         connectors.delete(opened, name, force=False, agree=lambda uid: None, say=say)
@@ -149,15 +157,23 @@ def delete(name: str, say: Say) -> None:
 
 def topics(name: str) -> list[str]:
     """Those of the hub that its document names; none for a connector that is not there."""
-    found = connectors.by_name().get(name)
+    found = flat_connectors.visible().get(name)
     ends = [found.document[role].get(hub(), {}) for role in ("source", "sink")] if found else []
     named_there = [one for end in ends for one in (end.get("topic"), end.get("topics")) if one]
     return sorted({one for each in named_there for one in ([each] if isinstance(each, str) else each)})
 
 
+def forget_topics(name: str) -> None:
+    """Nothing is counted that could be forgotten: they are those of the document. Raises NotFound and NotAllowed."""
+    callers.require("operator")
+    named(name)
+
+
 def faults_of(kind: str, given: Json) -> Sequence[Fault]:
     """What creating a configuration of this class would refuse. Raises NotFound for a class that is not known, and
-    ConfigError for a configuration of another one."""
+    ConfigError for a configuration of another one; NotAllowed where the caller may not create it."""
+    name = str(given.get("name") or "connector")
+    flat_connectors.may_write(name)
     said = str(given.get(CLASS) or kind)
     if class_of(said).name != class_of(kind).name:
         raise ConfigError(f"Included connector type {said} does not match request type {kind}")
@@ -165,7 +181,6 @@ def faults_of(kind: str, given: Json) -> Sequence[Fault]:
         _refuse_masks(given)
     except ConfigError as error:
         return error.faults
-    name = str(given.get("name") or "connector")
     return flat_connectors.faults_of(name, {**given, CLASS: said})
 
 
@@ -217,7 +232,9 @@ def offsets_of(name: str) -> dict[str, int]:
 
 def alter_offsets(name: str, wanted: Mapping[str, int | None], say: Say) -> None:
     """All of them, or none where one is not possible; None stands for the oldest record. Each is one change of the
-    history, which `waybill offsets undo` takes back. Raises NotFound, and ConfigError unless it is stopped."""
+    history, which `waybill offsets undo` takes back. Raises NotFound, NotAllowed, and ConfigError unless it is
+    stopped."""
+    callers.require("admin")
     _require_stopped(named(name))
     if not wanted:
         return
@@ -236,6 +253,7 @@ def _require_stopped(connector: Connector) -> None:
 
 def reset_offsets(name: str, say: Say) -> None:
     """To the oldest record of each partition that was read. Raises as `alter_offsets` does."""
+    callers.require("admin")
     alter_offsets(name, dict.fromkeys(offsets_of(name)), say)
 
 

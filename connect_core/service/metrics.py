@@ -15,6 +15,7 @@ from connect_core import __version__
 from connect_core.config.flat import hub
 from connect_core.ledger import ConnectorFigures, StreamSums, replays_letters
 from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
+from connect_core.service import callers
 from connect_core.service.flat_connectors import role_of
 from connect_core.service.lag import lag_unit
 from connect_core.service.opened import ledger_exists, reading
@@ -131,12 +132,12 @@ def full_name(metric: Metric) -> str:
 
 
 def families() -> list[Family]:
-    """Every metric of the catalogue. Without a ledger there are no connectors; raises Unreachable where it does not
-    answer."""
+    """Every metric of the catalogue, of the connectors that the caller may know of. Without a ledger there are none;
+    raises Unreachable where it does not answer."""
     if not ledger_exists():
         return folded([])
     with reading() as opened:
-        return folded(opened.ledger.figures())
+        return folded([one for one in opened.ledger.figures() if callers.sees(one.name)])
 
 
 def folded(figures: Sequence[ConnectorFigures], detailed: int = DETAILED) -> list[Family]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connect_core.service import callers
+
 if TYPE_CHECKING:
     from connect_core.config import Resolved, Settings
     from connect_core.ledger import Connector, Ledger
@@ -48,7 +50,7 @@ def surroundings() -> tuple[Path | None, Settings]:
     from connect_core.config import find_home, load_settings
 
     home = find_home()
-    return home, load_settings(home)
+    return home, _in_its_name(load_settings(home))
 
 
 def ledger_exists() -> bool:
@@ -89,7 +91,7 @@ def storing() -> Iterator[Opened]:
     if url == sqlite_url(home) and not is_made(url):  # another process may be about to make it: then this one waits
         upgrade(url)
     with Ledger.open(url) as ledger:
-        yield Opened(home, load_settings(home), ledger)
+        yield Opened(home, _in_its_name(load_settings(home)), ledger)
 
 
 @contextmanager
@@ -98,4 +100,10 @@ def working() -> Iterator[AtWork]:
     from connect_core.replication.driver.prepare import working as at_work
 
     with at_work() as (ledger, settings, home):
-        yield AtWork(home, settings, ledger)
+        yield AtWork(home, _in_its_name(settings), ledger)
+
+
+def _in_its_name(settings: Settings) -> Settings:
+    """What the caller of a server changes is changed by that caller, and not by whoever has started the server."""
+    who = callers.who()
+    return settings.model_copy(update={"user": who}) if who else settings

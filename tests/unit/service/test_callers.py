@@ -1,0 +1,181 @@
+"""What each function does for which caller: all that the routes of the server call, for each role, for connectors of
+another team, and for nobody."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_core.api import kafka_connect_loggers
+from connect_core.errors import ConfigError, Retriable
+from connect_core.ledger import Connector
+from connect_core.service import callers, documents, metrics
+from connect_core.service import flat_connectors as flat
+from connect_core.service import kafka_connectors as kafka
+from connect_core.service.callers import ROLES, AccessRole, Caller, NotAllowed
+from connect_core.service.connectors import set_state
+from connect_core.service.opened import AtWork, reading, storing, working
+
+SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
+
+
+def quiet(_: str) -> None: ...
+
+
+NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
+    flat.listed: ("viewer", lambda name: flat.listed(quiet)),
+    flat.shown: ("viewer", lambda name: flat.shown(name, quiet)),
+    flat.create: ("admin", lambda name: flat.create(name, SOURCE, quiet)),
+    flat.set_state: ("operator", lambda name: flat.set_state(name, "paused")),
+    flat.set_all: ("operator", lambda name: flat.set_all("paused")),
+    flat.faults_of: ("admin", lambda name: flat.faults_of(name, SOURCE)),
+    kafka.listed: ("viewer", lambda name: kafka.listed(quiet)),
+    kafka.names: ("viewer", lambda name: kafka.names()),
+    kafka.shown: ("viewer", lambda name: kafka.shown(name, quiet)),
+    kafka.named: ("viewer", lambda name: kafka.named(name)),
+    kafka.topics: ("viewer", lambda name: kafka.topics(name)),
+    kafka.offsets_of: ("viewer", lambda name: kafka.offsets_of(name)),
+    kafka.create: ("admin", lambda name: kafka.create(name, SOURCE, "running", quiet)),
+    kafka.put: ("admin", lambda name: kafka.put(name, SOURCE, quiet)),
+    kafka.patch: ("admin", lambda name: kafka.patch(name, {"tasks.max": "1"}, quiet)),
+    kafka.set_state: ("operator", lambda name: kafka.set_state(name, "paused")),
+    kafka.restart: ("operator", lambda name: kafka.restart(name, quiet)),
+    kafka.forget_topics: ("operator", lambda name: kafka.forget_topics(name)),
+    kafka.delete: ("admin", lambda name: kafka.delete(name, quiet)),
+    kafka.alter_offsets: ("admin", lambda name: kafka.alter_offsets(name, {"a": 0}, quiet)),
+    kafka.reset_offsets: ("admin", lambda name: kafka.reset_offsets(name, quiet)),
+    kafka.faults_of: ("admin", lambda name: kafka.faults_of(SOURCE["connector.class"], SOURCE | {"name": name})),
+    metrics.families: ("viewer", lambda name: metrics.families()),
+    kafka_connect_loggers.set_level: ("admin", lambda name: kafka_connect_loggers.set_level("connect_core", "INFO")),
+}
+"""The lowest role, and a call for the connector of a name."""
+
+OF_NO_CONNECTOR = {
+    *(flat.hidden, flat.texts, flat.plugins, flat.storable, flat.in_its_own_words, flat.seen, flat.role_of),
+    *(flat.visible, flat.may_write, kafka.class_of, kafka.shown_config, kafka.ledger_id),
+    *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
+}
+"""They work on what they are given, or say what is true of the server: every caller is a viewer at least."""
+
+REFUSES_NAMES = {flat.create, flat.faults_of, kafka.create, kafka.put, kafka.faults_of}
+CHANGES = sorted((one for one in NEEDS if NEEDS[one][0] != "viewer"), key=lambda one: (one.__module__, one.__name__))
+BOTH = [(function, role) for function in NEEDS for role in ROLES]
+
+
+def label(one: object) -> str:
+    return f"{one.__module__.rpartition('.')[2]}.{one.__name__}" if inspect.isfunction(one) else str(one)
+
+
+@pytest.fixture
+def there(opened: AtWork) -> Callable[[], Connector]:
+    """The connector `copy` as the ledger has it."""
+    return lambda: opened.ledger.connector("copy")
+
+
+def caller(role: AccessRole, *connectors: str) -> Caller:
+    return Caller("ci", role, connectors or ("*",), "192.0.2.7")
+
+
+def called(function: Callable[..., Any], name: str = "copy") -> Any:
+    """What it answers; the words of its error where there is one."""
+    try:
+        return NEEDS[function][1](name)
+    except NotAllowed:
+        raise
+    except (ConfigError, Retriable) as error:
+        return str(error)
+
+
+def test_every_function_is_in_the_table() -> None:
+    modules = (flat, kafka, metrics, kafka_connect_loggers)
+    public = {
+        one
+        for module in modules
+        for name, one in vars(module).items()
+        if inspect.isfunction(one) and one.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert {label(one) for one in public} == {label(one) for one in NEEDS.keys() | OF_NO_CONNECTOR}
+
+
+@pytest.mark.parametrize(("function", "role"), BOTH, ids=label)
+def test_what_a_role_may(function: Callable[..., Any], role: AccessRole, there: Callable[[], Connector]) -> None:
+    needs, before = NEEDS[function][0], there()
+    may = ROLES.index(role) >= ROLES.index(needs)
+    with callers.calling(caller(role)):
+        if may:
+            called(function)
+            return
+        for name in ("copy", "unknown"):
+            with pytest.raises(NotAllowed, match=rf"Token ci has the role {role}, and this needs {needs}") as refused:
+                called(function, name)
+            assert f"waybill tokens create NAME --role {needs}" in str(refused.value)
+    assert there() == before
+
+
+@pytest.mark.parametrize("function", NEEDS, ids=label)
+def test_a_connector_of_another_team_is_not_there(function: Callable[..., Any], there: Callable[[], Connector]) -> None:
+    before = there()
+    with callers.calling(caller("admin", "team-a-*", "Copy", "c")):
+        if function in REFUSES_NAMES:
+            for name in ("copy", "nobody"):
+                with pytest.raises(NotAllowed, match=rf"named team-a-\* or Copy or c, and not for {name}"):
+                    called(function, name)
+        else:
+            hidden, unknown = called(function, "copy"), called(function, "nobody")
+            assert str(hidden).replace("copy", "NAME") == str(unknown).replace("nobody", "NAME")
+    assert there() == before
+
+
+@pytest.mark.parametrize("pattern", ["*", "copy", "c*", "c?py", "[a-d]opy"])
+def test_a_connector_whose_name_fits_is_there(opened: AtWork, pattern: str) -> None:
+    with callers.calling(caller("operator", "nothing", pattern)):
+        assert kafka.names() == ["copy"]
+        assert [one.name for one in kafka.listed(quiet)] == [one.name for one in flat.listed(quiet)] == ["copy"]
+        assert flat.set_all("paused") == ["copy"]
+
+
+def test_a_token_for_some_counts_these_alone(opened: AtWork) -> None:
+    def connectors() -> dict[tuple[str, ...], float]:
+        [family] = (one for one in metrics.families() if one.metric.name == "connectors")
+        return dict(family.samples)
+
+    assert connectors()[("running",)] == 1
+    with callers.calling(caller("viewer", "team-a-*")):
+        assert connectors()[("running",)] == 0
+
+
+@pytest.mark.parametrize("function", NEEDS, ids=label)
+def test_nobody_may_do_everything(function: Callable[..., Any], opened: AtWork) -> None:
+    called(function)
+    called(function, "another")
+
+
+def test_whoever_shows_a_token_has_done_it(opened: AtWork, folder: Path) -> None:
+    uid, who = opened.ledger.connector("copy").uid, "token ci from 192.0.2.7"
+    document = (folder / "copy.yaml").read_text()
+    with callers.calling(caller("admin")):
+        for use in (reading, storing, working):
+            with use() as mine:
+                assert mine.settings.user == who
+        (folder / "copy.yaml").write_text(document + "description: another\n")
+        documents.apply([Path("copy.yaml")], say=quiet)
+        kafka.set_state("copy", "paused")
+        kafka.delete("copy", quiet)
+    assert [one.who for one in opened.ledger.revisions(uid)] == ["ann", who]
+    deeds = [(one.action, one.who) for one in reversed(opened.ledger.audit(uid))]
+    assert [by for _, by in deeds] == ["ann", *[who] * (len(deeds) - 1)]
+    assert {"apply", "delete"} <= {action for action, _ in deeds}
+
+
+def test_afterwards_it_is_nobody_again(opened: AtWork) -> None:
+    with suppress(NotAllowed), callers.calling(caller("viewer", "none")):
+        flat.set_all("paused")
+    assert callers.who() is None
+    with reading() as mine:
+        assert mine.settings.user == "ann"
+        set_state(mine, "copy", "paused")
