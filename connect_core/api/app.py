@@ -11,12 +11,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
 from connect_core.api import kafka_connect, metrics, rocketmq_connect
-from connect_core.api.guarding import Guarded
+from connect_core.api.guarding import Guarded, refused
+from connect_core.api.login import LoggedIn
+from connect_core.service.callers import NotAllowed
 
 
-def made(*, gets_change: bool = False) -> FastAPI:
-    """`gets_change`: as RocketMQ Connect, which knows no other method."""
-    middleware = [Middleware(Guarded), Middleware(WithoutTrailingSlash)]
+def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
+    """`gets_change`: as RocketMQ Connect, which knows no other method. `login`: each request needs a token."""
+    middleware = [Middleware(Guarded, login=login), Middleware(WithoutTrailingSlash)]
+    if login:  # before all else: who has no token learns nothing of what there is
+        middleware.insert(0, Middleware(LoggedIn))
     app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware)
     app.router.redirect_slashes = False
     app.include_router(metrics.router())
@@ -24,6 +28,7 @@ def made(*, gets_change: bool = False) -> FastAPI:
     app.mount(kafka_connect.PREFIX, kafka_connect.made())
     app.add_exception_handler(404, _not_found)
     app.add_exception_handler(413, _too_long)
+    app.add_exception_handler(NotAllowed, _not_allowed)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
 
@@ -47,6 +52,10 @@ async def _not_found(request: Request, error: Exception) -> Response:
     if kafka_connect.is_below(request.url.path):
         return await kafka_connect.as_json(request, error)
     return PlainTextResponse("Not found", status_code=404)
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    return refused(request.scope, 403, str(error))
 
 
 async def _too_long(request: Request, error: Exception) -> JSONResponse:

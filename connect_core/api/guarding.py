@@ -1,10 +1,14 @@
 """What is refused before any route sees it: another name than that of this machine, pages of other sites, large bodies.
 
-There is no login yet, so the server listens on the loopback interface alone. A browser on the same machine reaches it
-all the same, on behalf of any page: such requests say where they come from.
+Without a login the server listens on the loopback interface alone. A browser on the same machine reaches it all the
+same, on behalf of any page: such requests say where they come from. A page that has its own name lead here, to this
+machine, would be of the same site; so the name that is called has to be one of this machine. With a login it may be any
+name: a browser has no token that it would add by itself, and a page that knows one needs no browser of somebody else.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -22,22 +26,22 @@ _OWN = ("", "none", "same-origin")
 
 class Guarded:
     """An ASGI application behind these rules. A slash that is written as %2F would be one of the path behind them: the
-    name `a/stop` would stop `a`."""
+    name `a/stop` would stop `a`. `login`: callers have shown a token before."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, *, login: bool = False) -> None:
+        self._app, self._login = app, login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if why := _refusal(headers):
-            await _refused(scope, 403, why)(scope, receive, send)
+        if why := ("" if self._login else _of_another_name(headers)) or _of_another_site(headers):
+            await refused(scope, 403, why)(scope, receive, send)
         elif b"%2f" in scope.get("raw_path", b"").lower():
-            await _refused(scope, 404, "A name has no slash")(scope, receive, send)
+            await refused(scope, 404, "A name has no slash")(scope, receive, send)
         elif (given := headers.get("content-length", "0")).isdecimal() and int(given) > MAX_BYTES:
-            await _refused(scope, 413, _TOO_LONG)(scope, receive, send)
+            await refused(scope, 413, _TOO_LONG)(scope, receive, send)
         else:
             await self._app(scope, _Limited(receive), send)
 
@@ -56,18 +60,23 @@ class _Limited:
         return message
 
 
-def _refusal(headers: Headers) -> str:
+def _of_another_name(headers: Headers) -> str:
     """Why nobody answers; empty where nothing is wrong."""
     host = headers.get("host", "")
     if host.removesuffix(f":{host.rpartition(':')[2]}").lower() not in _NAMES and host.lower() not in _NAMES:
         return "This server answers on the loopback interface alone: call it localhost or 127.0.0.1"
-    origin = headers.get("origin", "")
+    return ""
+
+
+def _of_another_site(headers: Headers) -> str:
+    """Likewise."""
+    host, origin = headers.get("host", ""), headers.get("origin", "")
     if headers.get("sec-fetch-site", "") not in _OWN or (origin and origin.partition("://")[2] != host):
         return "Pages of other sites are not answered"
     return ""
 
 
-def _refused(scope: Scope, code: int, why: str) -> JSONResponse:
+def refused(scope: Scope, code: int, why: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """In the words of the routes that were called: those of Kafka Connect say `error_code`."""
     key = "error_code" if kafka_connect.is_below(scope["path"]) else "errorCode"
-    return JSONResponse({key: code, "message": why}, status_code=code)
+    return JSONResponse({key: code, "message": why}, status_code=code, headers=headers)

@@ -25,10 +25,15 @@ class Failed(BaseModel):
 
 
 FAILURES: dict[int | str, Said] = {
-    403: {"model": Failed, "description": "Another name than this machine's, or a page of another site"},
+    401: {"model": Failed, "description": "No token that holds, where the server wants one"},
+    403: {
+        "model": Failed,
+        "description": "A caller who may not; another name than this machine's; a page of another site",
+    },
     404: {"description": "There is no such route", "content": {"text/plain": {}, "application/json": {}}},
     405: {"description": "The route has another method", "content": {"application/json": {}}},
     413: {"model": Failed, "description": "The body is too long"},
+    503: {"model": Failed, "description": "Tokens cannot be looked up: the ledger does not answer"},
 }
 """Of every route."""
 

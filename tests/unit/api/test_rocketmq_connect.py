@@ -33,8 +33,9 @@ SINK = {
 
 
 @contextmanager
-def served(*, gets_change: bool) -> Iterator[httpx.Client]:
-    server = uvicorn.Server(uvicorn.Config(made(gets_change=gets_change), port=0, log_level="warning"))
+def served(*, gets_change: bool, login: bool = False) -> Iterator[httpx.Client]:
+    application = made(gets_change=gets_change, login=login)
+    server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="warning"))
     thread = Thread(target=server.run)
     thread.start()
     try:
