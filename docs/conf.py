@@ -27,6 +27,7 @@ NAVIGATION = {
         "Operate": [
             "docs/operate",
             "docs/metrics",
+            "docs/access",
             "docs/verify",
             "docs/trace",
             "docs/backfill",

@@ -1,9 +1,11 @@
 """What is refused before any route sees it: another name than that of this machine, pages of other sites, large bodies.
 
 Without a login the server listens on the loopback interface alone. A browser on the same machine reaches it all the
-same, on behalf of any page: such requests say where they come from. A page that has its own name lead here, to this
-machine, would be of the same site; so the name that is called has to be one of this machine. With a login it may be any
-name: a browser has no token that it would add by itself, and a page that knows one needs no browser of somebody else.
+same, on behalf of any page: such requests say where they come from. A page whose own name was made to lead to this
+machine would be of the same site; so the name that is called has to be one of this machine.
+
+With a login it may be any name: a browser adds no token by itself, but for Basic where a person has typed one, and then
+only to the name for which it was typed. That is why pages of other sites stay refused.
 """
 
 from __future__ import annotations

@@ -69,8 +69,10 @@ def _password(said: str) -> str:
 
 
 def _address(scope: Scope) -> str:
-    """Of the caller. Behind a proxy it is what the proxy says, which goes into the audit: only an address does."""
+    """Of the caller. Behind a proxy it is what the proxy says, which goes into the audit: only an address does, without
+    the zone of one in IPv6, which may be any text."""
+    said = str((scope.get("client") or ("",))[0])
     try:
-        return str(ip_address((scope.get("client") or ("",))[0]))
+        return str(ip_address(said.partition("%")[0]))
     except ValueError:
         return "an unknown address"

@@ -134,14 +134,25 @@ def test_with_a_login_any_name_of_the_host_does_and_pages_of_other_sites_do_not(
         assert open_to_all.get("/kc/connectors", headers={"Host": "connect.example"}).status_code == 403
 
 
-def test_an_address_that_is_none_is_not_written_down(tokens: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("fe80::1%eth0; root", "fe80::1"),
+        ("root; from everywhere", "an unknown address"),
+    ],
+)
+def test_only_an_address_is_written_down(
+    told: str, written: str, tokens: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     async def ask() -> int:
-        transport = httpx.ASGITransport(made(login=True), client=("root; from everywhere", 1))
+        transport = httpx.ASGITransport(made(login=True), client=(told, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
             return (await client.get("/metrics", headers={"Authorization": "Bearer wb_a"})).status_code
 
     assert asyncio.run(ask()) == 401
-    assert caplog.messages[-1] == "Refused a caller from an unknown address: the token is unknown"
+    assert caplog.messages[-1] == f"Refused a caller from {written}: the token is unknown"
 
 
 def test_while_the_ledger_is_away_nobody_is_let_in(
