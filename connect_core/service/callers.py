@@ -1,4 +1,4 @@
-"""Who calls, and what that caller may do.
+"""Who calls, and what that caller may do (delivery rule 28).
 
 The server sets the caller of a request here, for as long as the request lasts, and the functions that its routes call
 ask here: which way leads to them does not matter. Nobody is set for the command line, for Airflow, and for a server
