@@ -217,3 +217,28 @@ def test_kafka_connect_api(bare_site: Site, server: httpx.Client) -> None:
     version, *told = client.told("-c", _WATCH, client.url)
     assert version == server.get("/kc").json()["version"]
     assert told == [True, "RUNNING", {"name": "in", **CONFIG, "errors.tolerance": "all"}, ["RUNNING"]]
+
+
+_WITH_A_TOKEN = """
+import json, sys
+from kafka_connect_api.kafka_connect_api import Api, Cluster
+cluster = Cluster(Api(url=sys.argv[1], username="anybody", password=sys.argv[2]))
+print(json.dumps(list(cluster.connectors)))
+"""
+
+
+@fetched
+def test_clients_that_know_basic_have_a_token_as_their_password(bare_site: Site) -> None:
+    token = bare_site.waybill("tokens", "create", "ci", "--role", "admin").strip()
+    with served(bare_site, "--login") as (server, _):
+        client = Client(bare_site, "kafka-connect-py", server)
+        command = ("-c", "from kafka_connect.cli import cli; cli()", "--url", client.url)
+        for wrong in ((), ("--auth", "anybody:wrong")):
+            assert "401 Client Error" in client.run(*command, *wrong, "list").stdout
+        made = client.told(*command, "--auth", f"anybody:{token}", "update", "in", "--config-data", json.dumps(CONFIG))
+        assert made["config"] == {"name": "in", **CONFIG}
+        another = Client(bare_site, "kafka-connect-api", server)
+        assert another.told("-c", _WITH_A_TOKEN, another.url, token) == ["in"]
+        health = Client(bare_site, "kafka-connect-healthcheck", server)
+        asking = _HEALTH.replace('"UNASSIGNED"], None', f'"UNASSIGNED"], "anybody:{token}"')
+        assert health.told("-c", asking, health.url)["healthy"]

@@ -25,9 +25,9 @@ PACKAGE = "org.apache.rocketmq.connect.file."
 
 
 @contextmanager
-def served(site: Site) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
+def served(site: Site, *options: str) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
     """The server, and a client of it, until the block ends or somebody kills it."""
-    with site.start("serve", "--port", "0", "--gets-change") as process:
+    with site.start("serve", "--port", "0", "--gets-change", *options) as process:
         assert process.stderr is not None
         url = re.search(r"http://\S+", process.stderr.readline())
         assert url is not None

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,7 @@ from connect_core.service import access
 from connect_core.service.opened import storing
 from tests.unit.api.test_rocketmq_connect import SOURCE, served
 
+KAFKA = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 PATHS = (
     "/connectors/list",
     "/kc/connectors",
@@ -120,6 +122,27 @@ def test_what_a_caller_changes_has_its_name(client: httpx.Client, tokens: dict[s
         assert len(deeds) == 3
         assert {one.who for one in deeds} == {who}
         assert [one.who for one in ledger.revisions(str(deeds[0].uid))] == [who]
+
+
+def test_of_many_callers_at_once_each_is_itself(client: httpx.Client, tokens: dict[str, str], folder: Path) -> None:
+    names = [f"team-{number}" for number in range(8)]
+    with storing() as opened:
+        shown = {one: access.create(opened, f"of-{one}", "admin", connectors=[one])["token"] for one in names}
+
+    def used(name: str) -> list[tuple[int, list[str]]]:
+        mine, seen = {"Authorization": f"Bearer {shown[name]}"}, []
+        for _ in range(5):
+            put = client.put(f"/kc/connectors/{name}/config", json=KAFKA | {"file": name}, headers=mine)
+            seen.append((put.status_code, client.get("/kc/connectors", headers=mine).json()))
+        return seen
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        for name, seen in zip(names, pool.map(used, names), strict=True):
+            assert seen == [(201, [name]), *[(200, [name])] * 4]
+    with Ledger.open(f"sqlite:///{folder / '.waybill' / 'ledger.db'}") as ledger:
+        for name in names:
+            who = {one.who for one in ledger.audit(ledger.connector(name).uid)}
+            assert who == {f"token of-{name} from 127.0.0.1"}
 
 
 def test_with_a_login_any_name_of_the_host_does_and_pages_of_other_sites_do_not(
