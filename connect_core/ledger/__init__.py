@@ -40,6 +40,7 @@ from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
 from connect_core.ledger.schema import check, is_made, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
+from connect_core.ledger.standings import Standing, Standings
 from connect_core.ledger.tracing import BegunRange, Traces
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "Run",
     "SentLetter",
     "SettledRange",
+    "Standing",
     "StoredGap",
     "StreamSums",
     "TargetWriter",
@@ -108,6 +110,7 @@ class Ledger(
     Traces,
     Figures,
     AccessTokens,
+    Standings,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

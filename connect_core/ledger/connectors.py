@@ -154,6 +154,11 @@ class Connectors(Transactions):
             known = connection.scalars(sa.select(CONNECTORS.c.live_name).where(CONNECTORS.c.live_name.is_not(None)))
             raise _unknown_name(name, [str(one) for one in known])
 
+    def connector_named(self, name: str) -> Connector | None:
+        """None where there is none."""
+        with self._read() as connection:
+            return _live(connection, name)
+
     def connectors(self, include_deleted: bool = False) -> list[Connector]:
         """All connectors by name; one query."""
         query = _CONNECTOR.order_by(CONNECTORS.c.name, CONNECTORS.c.created_at)

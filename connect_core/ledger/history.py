@@ -123,13 +123,13 @@ class History(Transactions):
         if stream is not None:
             query = query.where(RUNS.c.stream == stream)
         with self._read() as connection:
-            return [_run_of(row) for row in connection.execute(query)]
+            return [run_of(row) for row in connection.execute(query)]
 
     def runs_of(self, uid: str, attempt_of: str) -> list[Run]:
         """The runs that are attempts of the same thing elsewhere, oldest first."""
         query = sa.select(RUNS).where(RUNS.c.uid == uid, RUNS.c.attempt_of == attempt_of)
         with self._read() as connection:
-            return [_run_of(row) for row in connection.execute(query.order_by(RUNS.c.started_at, RUNS.c.id))]
+            return [run_of(row) for row in connection.execute(query.order_by(RUNS.c.started_at, RUNS.c.id))]
 
     def settled_by(self, run_ids: Sequence[str]) -> dict[str, Json]:
         """By run what its receipts count: records `read` and `delivered`. For runs that never said how they ended, and
@@ -278,7 +278,7 @@ class History(Transactions):
         return query if stream is None else query.where(RANGES.c.stream == stream)
 
 
-def _run_of(row: Any) -> Run:
+def run_of(row: Any) -> Run:
     failure = None if row.failure is None else Failure(**row.failure)
     return Run(
         row.id,

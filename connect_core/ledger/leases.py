@@ -110,13 +110,13 @@ class Leases(Transactions):
         """The lease as it stands; None when nobody ever took it."""
         with self._read() as connection:
             row = connection.execute(_BY_ID, {"lease_id": lease_id}).one_or_none()
-        return None if row is None else _state_of(row)
+        return None if row is None else lease_state_of(row)
 
     def live_leases(self, uid: str, stream: str = LIVE) -> list[LeaseState]:
         """The leases of a connector's tasks that are not released, of every assignment version, oldest first."""
         query = _live_of(uid, stream).order_by(LEASES.c.version, LEASES.c.id)
         with self._read() as connection:
-            return [_state_of(row) for row in connection.execute(query)]
+            return [lease_state_of(row) for row in connection.execute(query)]
 
     def take(
         self,
@@ -156,7 +156,7 @@ class Leases(Transactions):
             _touch(connection, lease, released=True)
 
 
-def _state_of(row: Any) -> LeaseState:
+def lease_state_of(row: Any) -> LeaseState:
     held = (row.id, row.epoch, row.seq, row.holder, row.released)
     return LeaseState(*held, row.boot_id, row.deadline_ns, row.version, row.ttl_s)
 

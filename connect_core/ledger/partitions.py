@@ -50,7 +50,7 @@ class PartitionStates(Transactions):
         """In order of their keys; none of a partition that was never put aside."""
         with self._read() as connection:
             rows = connection.execute(_STATES, {"connector": uid, "of_stream": stream}).all()
-        return {Partition(row.partition_key): _state_of(row) for row in rows}
+        return {Partition(row.partition_key): partition_state_of(row) for row in rows}
 
     def set_partition_states(
         self, leases: Sequence[Lease], uid: str, stream: str, states: Mapping[Partition, PartitionState]
@@ -98,5 +98,5 @@ def _row(uid: str, stream: str, partition: Partition, state: PartitionState, bef
     }
 
 
-def _state_of(row: Any) -> PartitionState:
+def partition_state_of(row: Any) -> PartitionState:
     return PartitionState(row.state, row.reason, row.kind, row.exit_code, row.since, row.changed_at)

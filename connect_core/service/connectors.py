@@ -6,7 +6,7 @@ without Airflow the ledger keeps all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Literal
 
@@ -16,7 +16,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Airflow
-from connect_core.replication.driver.status import Status, Switch, statuses
+from connect_core.replication.driver.status import Status, StatusFacts, Switch, facts, status_of
 from connect_core.sdk.values import Json
 from connect_core.service import guarantees, partition_states
 from connect_core.service.opened import AtWork, Opened, Say, ledger_exists, reading
@@ -38,11 +38,20 @@ def by_name() -> dict[str, Connector]:
         return {one.name: one for one in opened.ledger.connectors()}
 
 
+def named(name: str) -> Connector | None:
+    """None where there is none of this name, or no ledger yet."""
+    if not ledger_exists():
+        return None
+    with reading() as opened:
+        return opened.ledger.connector_named(name)
+
+
 def listed(opened: Opened, say: Say) -> list[Json]:
     """All of them. `say` is told when nobody knows what is paused. One whose document this version does not take has a
     `problem`, and does not hide the others."""
-    now = states(opened, say)
-    return [_outline(connector, now[connector.name]) for connector in opened.ledger.connectors()]
+    there = opened.ledger.connectors()
+    now = states(opened, there, say)
+    return [_outline(connector, now[connector.name]) for connector in there]
 
 
 def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Json:
@@ -52,7 +61,7 @@ def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Js
     """
     connector = opened.ledger.connector(name)
     history = opened.ledger.revisions(connector.uid) if revisions else []
-    now = states(opened, say)[name]
+    now = states(opened, [connector], say)[name]
     put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
     told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
     told |= {"aside": put_aside, "set_aside": _set_aside(connector)}
@@ -66,10 +75,15 @@ def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Js
     return told
 
 
-def states(opened: Opened, say: Say) -> dict[str, Status]:
-    """What each does now, by name."""
+def states(opened: Opened, connectors: Sequence[Connector], say: Say) -> dict[str, Status]:
+    """What each of these does now, by name."""
+    return {name: status_of(one) for name, one in facts_of(opened, connectors, say).items()}
+
+
+def facts_of(opened: Opened, connectors: Sequence[Connector], say: Say) -> dict[str, StatusFacts]:
+    """What that is judged by. `say` is told when nobody knows what is paused."""
     schedules = control.schedules(opened.home, opened.settings, say)
-    return statuses(opened.ledger, opened.settings, opened.home, schedules)
+    return facts(opened.ledger, opened.settings, opened.home, schedules, connectors)
 
 
 def set_state(opened: Opened, name: str, state: Wish) -> Json:

@@ -16,12 +16,12 @@ from connect_core.config import masked
 from connect_core.config.flat import CLASS, classes, hub, is_flat, key_of
 from connect_core.errors import ConfigError, Fault
 from connect_core.ledger import Connector, Run
-from connect_core.replication.driver.status import State, Status
+from connect_core.replication.driver.status import State, StatusFacts, status_of
 from connect_core.sdk.plugin import Role
-from connect_core.sdk.values import LIVE, Json
+from connect_core.sdk.values import Json
 from connect_core.service import callers, connectors, documents
 from connect_core.service.connectors import Wish
-from connect_core.service.opened import Opened, Say, reading
+from connect_core.service.opened import Say, reading
 
 _WHY = "by the routes of RocketMQ Connect"
 
@@ -50,26 +50,20 @@ class FlatConnector:
 
 def listed(say: Say) -> list[FlatConnector]:
     """All that are shown, by name."""
-    there = _shown()
-    if not there:
-        return []
-    with reading() as opened:
-        now = connectors.states(opened, say)
-        return [seen(opened, one, now[name]) for name, one in there.items() if name in now]
+    return seen(list(_shown().values()), say)
 
 
 def shown(name: str, say: Say) -> FlatConnector:
     """Raises ConfigError for one that is not there, or stopped."""
-    connector = _named(name)
-    with reading() as opened:
-        return seen(opened, connector, connectors.states(opened, say)[name])
+    [found] = seen([_named(name)], say)
+    return found
 
 
 def create(name: str, given: Json, say: Say) -> None:
     """Creates the connector or changes it; one that was stopped goes on. Raises ConfigError with every fault, and for
     what the connector is already; NotAllowed where the caller may not."""
     may_write(name)
-    before = connectors.by_name().get(name)
+    before = connectors.named(name)
     flat = storable(name, given, before)
     with in_its_own_words(name, flat):
         change = documents.apply_flat(name, flat, why=_WHY, say=say)
@@ -176,6 +170,11 @@ def visible() -> dict[str, Connector]:
     return {name: one for name, one in connectors.by_name().items() if callers.sees(name)}
 
 
+def visible_one(name: str) -> Connector | None:
+    """None for one that is not there, or not for the caller to know of."""
+    return connectors.named(name) if callers.sees(name) else None
+
+
 def may_write(name: str) -> None:
     """Raises NotAllowed where the caller may not create or change a connector of this name, whether it is there or
     not."""
@@ -188,22 +187,29 @@ def _shown() -> dict[str, Connector]:
 
 
 def _named(name: str) -> Connector:
-    if (found := _shown().get(name)) is None:
+    found = visible_one(name)
+    if found is None or found.target_state == "stopped":
         raise ConfigError(f"Connector [{name}] does not exist")
     return found
 
 
-def seen(opened: Opened, connector: Connector, now: Status) -> FlatConnector:
-    """The connector by its configuration and what it does now."""
-    count = int(connector.document.get("tasks", 1))
-    runs = opened.ledger.runs(connector.uid, limit=20 * count, stream=LIVE)
+def seen(there: Sequence[Connector], say: Say) -> list[FlatConnector]:
+    """Connectors by their configurations and what they do now."""
+    if not there:
+        return []
+    with reading() as opened:
+        now = connectors.facts_of(opened, there, say)
+        return [_seen(one, now[one.name]) for one in there]
+
+
+def _seen(connector: Connector, now: StatusFacts) -> FlatConnector:
     return FlatConnector(
         name=connector.name,
         role=role_of(connector.document),
         config=_config(connector),
-        state=now.state,
-        tasks=tuple(FlatTask(number, _failure(number, runs)) for number in range(count)),
-        engine=runs[0].engine.partition(",")[0] if runs else "",
+        state=status_of(now).state,
+        tasks=tuple(FlatTask(number, _failure(number, now.runs)) for number in range(now.tasks)),
+        engine=now.runs[0].engine.partition(",")[0] if now.runs else "",
         applied_at=connector.applied_at or connector.created_at,
     )
 

@@ -63,8 +63,9 @@ def _ledger_facts(say: Say) -> Json:
 
     with reading() as opened:
         facts: Json = {"ledger": shown(database_url(opened.home)), "connectors": []}
-        now = states(opened, say)
-        for connector in opened.ledger.connectors():
+        there = opened.ledger.connectors()
+        now = states(opened, there, say)
+        for connector in there:
             receipt = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
             one = fields_of(now[connector.name])
             facts["connectors"].append(

@@ -37,12 +37,7 @@ class AlreadyThere(ConfigError):
 
 def listed(say: Say) -> list[FlatConnector]:
     """All of them, by name."""
-    there = flat_connectors.visible()
-    if not there:
-        return []
-    with reading() as opened:
-        now = connectors.states(opened, say)
-        return [flat_connectors.seen(opened, one, now[name]) for name, one in there.items() if name in now]
+    return flat_connectors.seen(list(flat_connectors.visible().values()), say)
 
 
 def names() -> list[str]:
@@ -51,17 +46,13 @@ def names() -> list[str]:
 
 def shown(name: str, say: Say) -> FlatConnector:
     """Raises NotFound."""
-    connector = named(name)
-    with reading() as opened:
-        now = connectors.states(opened, say)
-        if name not in now:
-            raise _unknown(name)
-        return flat_connectors.seen(opened, connector, now[name])
+    [found] = flat_connectors.seen([named(name)], say)
+    return found
 
 
 def named(name: str) -> Connector:
     """Raises NotFound."""
-    if (found := flat_connectors.visible().get(name)) is None:
+    if (found := flat_connectors.visible_one(name)) is None:
         raise _unknown(name)
     return found
 
@@ -69,7 +60,7 @@ def named(name: str) -> Connector:
 def create(name: str, given: Json, state: Wish, say: Say) -> None:
     """Raises AlreadyThere where one of this name is there, ConfigError with every fault, and NotAllowed."""
     flat_connectors.may_write(name)
-    if name in flat_connectors.visible():
+    if flat_connectors.visible_one(name):
         raise AlreadyThere(f"Connector {name} already exists")
     _stored(name, given, None, say, begins="running" if state == "running" else "stopped", made_from=0)
     if state == "paused":
@@ -80,7 +71,7 @@ def put(name: str, given: Json, say: Say) -> bool:
     """The whole configuration of a connector that is there, or is created by it: True. It stays paused or stopped.
     Raises NotAllowed."""
     flat_connectors.may_write(name)
-    change: str = _stored(name, given, flat_connectors.visible().get(name), say)["change"]
+    change: str = _stored(name, given, flat_connectors.visible_one(name), say)["change"]
     return change == "created"
 
 
@@ -157,7 +148,7 @@ def delete(name: str, say: Say) -> None:
 
 def topics(name: str) -> list[str]:
     """Those of the hub that its document names; none for a connector that is not there."""
-    found = flat_connectors.visible().get(name)
+    found = flat_connectors.visible_one(name)
     ends = [found.document[role].get(hub(), {}) for role in ("source", "sink")] if found else []
     named_there = [one for end in ends for one in (end.get("topic"), end.get("topics")) if one]
     return sorted({one for each in named_there for one in ([each] if isinstance(each, str) else each)})

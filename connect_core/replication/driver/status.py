@@ -1,6 +1,6 @@
 """What a connector does now, since when and why: one answer for every edge that shows it.
 
-`status_of` is pure; `statuses` asks the ledger for what it judges by. The live stream only: backfills tell of
+`status_of` is pure; `facts` asks the ledger for what it judges by. The live stream only: backfills tell of
 themselves. Whether a driver of another host is alive cannot be seen from here, so what it holds counts as held.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from connect_core import clock
-from connect_core.config import Settings, load_document
-from connect_core.errors import ConfigError, Failure
-from connect_core.ledger import Connector, LeaseState, Ledger, Run
+from connect_core.config import Settings
+from connect_core.errors import Failure
+from connect_core.ledger import Connector, LeaseState, Ledger, Run, Standing
 from connect_core.replication.host import of_this_home
 from connect_core.sdk.values import LIVE
 
@@ -173,17 +173,21 @@ def _ended(run: Run) -> datetime:
 # --------------------------------------------------------------------------------------------------------- the ledger
 
 
-def statuses(ledger: Ledger, settings: Settings, home: Path | None, schedules: Schedules) -> dict[str, Status]:
-    """Of every connector, by name."""
+def facts(
+    ledger: Ledger, settings: Settings, home: Path | None, schedules: Schedules, connectors: Sequence[Connector]
+) -> dict[str, StatusFacts]:
+    """Of these connectors, by name: of one alone, or of many, for which the ledger is asked for all."""
     alive = _alive_here(settings, home)
-    return {
-        connector.name: status_of(_facts(ledger, connector, settings, schedules, alive))
-        for connector in ledger.connectors()
-    }
+    standings = ledger.standings(connectors[0].uid if len(connectors) == 1 else None)
+    found: dict[str, StatusFacts] = {}
+    for one in connectors:
+        known = _facts(standings.get(one.uid, Standing()), one, settings, schedules, alive)
+        found[one.name] = _with_attempts(ledger, one.uid, known)
+    return found
 
 
 def _facts(
-    ledger: Ledger,
+    standing: Standing,
     connector: Connector,
     settings: Settings,
     schedules: Schedules,
@@ -195,28 +199,39 @@ def _facts(
         connector=connector.name,
         tasks=tasks,
         switch=switch,
-        runs=ledger.runs(connector.uid, limit=_RUNS * tasks, stream=LIVE),
-        held=any(alive(lease) for lease in ledger.live_leases(connector.uid)),
+        runs=standing.runs,
+        held=any(map(alive, standing.leases)),
         now=clock.utc(),
         starting_s=settings.lease_ttl_s,
         again=schedules.switches is not None and scheduled,
         retries=schedules.retries,
-        switched_at=_switched_at(ledger, connector) if schedules.switches is None or switch == "stopped" else None,
+        switched_at=(standing.switched_at or connector.created_at)
+        if schedules.switches is None or switch == "stopped"
+        else None,
         quarantined=tuple(
             PutAside(partition.key, state.since, state.reason, state.exit_code)
-            for partition, state in ledger.partition_states(connector.uid, LIVE).items()
-            if state.state == "quarantined"
+            for partition, state in standing.quarantined.items()
         ),
     )
 
 
+def _with_attempts(ledger: Ledger, uid: str, facts: StatusFacts) -> StatusFacts:
+    """Where the last attempt failed, with the runs before it: how often, and since when."""
+    if all(_ended_well(facts, task) for task in range(facts.tasks)):
+        return facts
+    return replace(facts, runs=ledger.runs(uid, limit=_RUNS * facts.tasks, stream=LIVE))
+
+
+def _ended_well(facts: StatusFacts, task: int) -> bool:
+    over = [run for run in facts.runs if run.task == task and not _is_under_way(facts, run)]
+    return not over or max(over, key=_ended).state == "done"
+
+
 def _shape(connector: Connector) -> tuple[int, bool]:
-    """How many tasks it has, and whether a schedule begins its runs; for a document that cannot be read: one, no."""
-    try:
-        document = load_document(connector.document, f"connector {connector.name}")
-    except ConfigError:
-        return 1, False
-    return document.tasks, not document.schedule.manual
+    """How many tasks it has, and whether a schedule begins its runs; also of a document that cannot be read."""
+    tasks, schedule = connector.document.get("tasks"), connector.document.get("schedule")
+    count = tasks if isinstance(tasks, int) and tasks > 0 else 1
+    return count, isinstance(schedule, dict) and not schedule.get("manual")
 
 
 def _switch(connector: Connector, schedules: Schedules) -> Switch:
@@ -225,11 +240,6 @@ def _switch(connector: Connector, schedules: Schedules) -> Switch:
     if schedules.switches is None:
         return "paused" if connector.target_state == "paused" else "on"
     return schedules.switches.get(connector.name, "unknown")
-
-
-def _switched_at(ledger: Ledger, connector: Connector) -> datetime:
-    deeds = ledger.audit(connector.uid)
-    return next((deed.done_at for deed in deeds if deed.action == "target state"), connector.created_at)
 
 
 def _alive_here(settings: Settings, home: Path | None) -> Callable[[LeaseState], bool]:

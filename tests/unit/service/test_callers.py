@@ -34,6 +34,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     flat.set_state: ("operator", lambda name: flat.set_state(name, "paused")),
     flat.set_all: ("operator", lambda name: flat.set_all("paused")),
     flat.faults_of: ("admin", lambda name: flat.faults_of(name, SOURCE)),
+    flat.visible_one: ("viewer", lambda name: flat.visible_one(name)),
     kafka.listed: ("viewer", lambda name: kafka.listed(quiet)),
     kafka.names: ("viewer", lambda name: kafka.names()),
     kafka.shown: ("viewer", lambda name: kafka.shown(name, quiet)),
