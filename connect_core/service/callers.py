@@ -84,6 +84,6 @@ def require_name(connector: str) -> None:
     caller = _caller.get()
     if caller is not None and not caller.sees(connector):
         raise NotAllowed(
-            f"Token {caller.name} is for connectors named {' or '.join(caller.connectors)}, and not for {connector}",
+            f"Token {caller.name} is for connectors named {' or '.join(caller.connectors)}, and not for {connector!r}",
             next_step="Take a name that fits, or ask for another token: waybill tokens create … --connectors PATTERN",
         )

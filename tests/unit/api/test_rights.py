@@ -101,9 +101,15 @@ def token(name: str, role: str, pattern: str = "*") -> Token:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[httpx.Client]:
-    """Of one server for all tests: it looks for its ledger at each request."""
+def server() -> Iterator[httpx.URL]:
+    """One for all tests: it looks for its ledger at each request."""
     with served(gets_change=True, login=True) as client:
+        yield client.base_url
+
+
+@pytest.fixture
+def client(server: httpx.URL, there: Ledger) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server, trust_env=False) as client:
         yield client
 
 
@@ -169,7 +175,7 @@ def test_to_another_team_a_connector_is_not_there(client: httpx.Client, method: 
     assert words(answer, HIDDEN) == words(asked(client, outsider, method, path, UNKNOWN), UNKNOWN)
     if call.about == "made":
         assert answer.status_code == 403
-        assert "is for connectors named team-a-*, and not for payroll" in answer.text
+        assert "is for connectors named team-a-*, and not for 'payroll'" in answer.text
     if call.about in ("all", "server"):
         assert answer.status_code == 200
         assert HIDDEN not in answer.text
@@ -185,3 +191,16 @@ def test_who_may_see_only_some_changes_only_these(client: httpx.Client, there: L
     assert 'connector="team-a-in"' in client.get("/metrics").text
     assert (there.connector(HIDDEN).target_state, there.connector("team-a-in").target_state) == ("running", "paused")
     assert client.post("/connectors/team-a-out", json=ROCKETMQ | {"filename": "c"}).json()["status"] == 200
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\nb", "ä", "*", "team-a-\x00", "x" * 10_000])
+def test_a_name_may_be_any_text(client: httpx.Client, there: Ledger, name: str) -> None:
+    client.headers.update(token("ours", "admin", "team-a-*"))
+    body = json.dumps(ROCKETMQ | {"name": name})
+    for method, path in (
+        ("POST", "/plugin/config/validate"),
+        ("PUT", f"/kc/connector-plugins/{CLASS}/config/validate"),
+    ):
+        answer = client.request(method, path, content=body)
+        assert answer.status_code in (200, 400, 403), answer.text
+        assert name.startswith("team-a-") or answer.status_code in (400, 403)

@@ -124,7 +124,7 @@ def test_a_connector_of_another_team_is_not_there(function: Callable[..., Any], 
     with callers.calling(caller("admin", "team-a-*", "Copy", "c")):
         if function in REFUSES_NAMES:
             for name in ("copy", "nobody"):
-                with pytest.raises(NotAllowed, match=rf"named team-a-\* or Copy or c, and not for {name}"):
+                with pytest.raises(NotAllowed, match=rf"named team-a-\* or Copy or c, and not for '{name}'"):
                     called(function, name)
         else:
             hidden, unknown = called(function, "copy"), called(function, "nobody")
