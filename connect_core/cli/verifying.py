@@ -146,10 +146,12 @@ def _show(told: dict[str, Any], wide: bool) -> None:
     )
     output.line("")
     output.table(columns, [[one[key] for key in keys] for one in told["others"]], "", wide=wide)
-    for one in [one for one in _differing(told) if one["in_source"]][:1]:
+    again = [one for one in _differing(told) if one["in_source"]]
+    more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
+    for one in again[:1]:
         there = "beside what is there" if one["in_target"] else "to another target"
         every = "; all of them: --repair" if _can_be_sent_again(told) else ""
         output.notice(
             f"Nothing that was settled is sent again by itself. To send a stretch again, {there}:"
-            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'{every}"
+            f" waybill backfill {name} --range '{one['partition']}:{one['begin']}-{one['end']}'{more}{every}"
         )

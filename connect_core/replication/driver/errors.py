@@ -49,11 +49,13 @@ def records_gone(command: str, where: str, partition: Partition, gaps: Sequence[
     told = "; ".join(
         f"{gap.reason}: from {gap.begin} to {gap.end if gap.end is not None else 'an unknown end'}" for gap in gaps
     )
+    again = "; what is there from that place on counts as new, also what was delivered before"
     return OffsetGone(
         f"Records are gone ({told})",
         where=f"{where}, partition {partition.key}",
         next_step=f"Find out what happened to them. To continue at {begin} and record the gap:"
-        f" {command} --accept-gaps; to do so every time, set errors.on_data_loss: skip",
+        f" {command} --accept-gaps{again if begin < min(gap.begin for gap in gaps) else ''};"
+        " to do so every time, set errors.on_data_loss: skip",
     )
 
 
