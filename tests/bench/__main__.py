@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connect_core import stack
+from tests.bench.answers import answers
 from tests.bench.changes import changes
 from tests.bench.copies import MESSAGES, changed, copies
 from tests.bench.data_source import data_source
@@ -39,6 +40,7 @@ WITHOUT_SERVERS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "rules": lambda chosen: rules(chosen.repeats),
     "transforms": lambda chosen: transforms(chosen.repeats),
     "formats": lambda chosen: formats(chosen.repeats),
+    "answers": lambda chosen: answers(chosen.repeats),
 }
 WITH_A_DATABASE: dict[str, Measure] = {
     "ledger": lambda place, chosen: ledgers(place, chosen.repeats),
