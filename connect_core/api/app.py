@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -14,14 +17,28 @@ from connect_core.api import kafka_connect, metrics, rocketmq_connect
 from connect_core.api.guarding import Guarded, refused
 from connect_core.api.login import LoggedIn
 from connect_core.service.callers import NotAllowed
+from connect_core.service.kept_ledgers import KeptLedgers, keeping
 
 
 def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
     """`gets_change`: as RocketMQ Connect, which knows no other method. `login`: each request needs a token."""
-    middleware = [Middleware(Guarded, login=login), Middleware(WithoutTrailingSlash)]
+    kept = KeptLedgers()
+    middleware = [
+        Middleware(KeepingLedgers, kept=kept),
+        Middleware(Guarded, login=login),
+        Middleware(WithoutTrailingSlash),
+    ]
     if login:  # before all else: who has no token learns nothing of what there is
         middleware.insert(0, Middleware(LoggedIn))
-    app = FastAPI(title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        kept.close()
+
+    app = FastAPI(
+        title="Waybill", version=__version__, docs_url=None, redoc_url=None, middleware=middleware, lifespan=lifespan
+    )
     app.router.redirect_slashes = False
     app.include_router(metrics.router())
     app.include_router(rocketmq_connect.router(gets_change=gets_change))
@@ -31,6 +48,17 @@ def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
     app.add_exception_handler(NotAllowed, _not_allowed)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
+
+
+class KeepingLedgers:
+    """An ASGI application whose requests read from ledgers that stay open."""
+
+    def __init__(self, app: ASGIApp, kept: KeptLedgers) -> None:
+        self._app, self._kept = app, kept
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with keeping(self._kept):
+            await self._app(scope, receive, send)
 
 
 class WithoutTrailingSlash:

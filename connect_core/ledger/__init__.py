@@ -38,7 +38,7 @@ from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, TargetWriter
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
 from connect_core.ledger.runs import Runs, new_run_id
-from connect_core.ledger.schema import check, is_made, require_current, require_file, upgrade
+from connect_core.ledger.schema import check, file_identity, is_made, require_current, require_file, upgrade
 from connect_core.ledger.settling import Settling
 from connect_core.ledger.standings import Standing, Standings
 from connect_core.ledger.tracing import BegunRange, Traces
@@ -79,6 +79,7 @@ __all__ = [
     "TargetWriter",
     "Wanted",
     "check",
+    "file_identity",
     "is_made",
     "moves_letters",
     "new_run_id",
@@ -132,6 +133,10 @@ class Ledger(
         parsed = parse_url(url)
         require_file(parsed)
         return cls(engine_for(parsed))
+
+    def require_current(self) -> None:
+        """Raises what `open` raises: for one that stays open for long."""
+        require_current(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -88,6 +88,19 @@ def require_file(url: URL) -> None:
         raise ConfigError("There is no ledger here", where=str(path), next_step="Run `waybill db upgrade`")
 
 
+def file_identity(url: str) -> object:
+    """What tells a SQLite file from another one at its place; nothing does so for a database with a server, nor where
+    there is no file."""
+    path = sqlite_path(parse_url(url))
+    if path is None:
+        return ()
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _sentence(version: str | None) -> str:
     if version is None:
         return "The database holds no ledger yet: run `waybill db upgrade`"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_core.service import callers
+from connect_core.service.kept_ledgers import kept_ledgers
 
 if TYPE_CHECKING:
     from connect_core.config import Resolved, Settings
@@ -65,7 +66,8 @@ def ledger_exists() -> bool:
     database_url(home)
     if VARIABLE in os.environ or (home / "stack.json").exists():
         return True
-    return is_made(sqlite_url(home))  # it may be in the making
+    url, kept = sqlite_url(home), kept_ledgers()
+    return (kept is not None and kept.knows(url)) or is_made(url)  # it may be in the making
 
 
 @contextmanager
@@ -75,7 +77,11 @@ def reading() -> Iterator[Opened]:
     from connect_core.ledger import Ledger
 
     home, settings = surroundings()
-    with Ledger.open(database_url(home)) as ledger:
+    url, kept = database_url(home), kept_ledgers()
+    if kept is not None:
+        yield Opened(home, settings, kept.at(url))
+        return
+    with Ledger.open(url) as ledger:
         yield Opened(home, settings, ledger)
 
 

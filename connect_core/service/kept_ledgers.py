@@ -1,0 +1,74 @@
+"""Ledgers that stay open from one use to the next: for a server, to which opening one costs more than asking it.
+
+The server sets them for a request, as it does the caller, and `opened.reading` takes them. Commands open their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connect_core.ledger import Ledger
+
+
+class KeptLedgers:
+    """Threads may share it. A file that was replaced, as by a backup, is opened again; a schema that was upgraded
+    meanwhile is noticed at the next use."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: dict[str, tuple[object, Ledger]] = {}
+
+    def knows(self, url: str) -> bool:
+        """Whether this very ledger is open."""
+        from connect_core.ledger import file_identity
+
+        before = self._kept.get(url)
+        return before is not None and before[0] == file_identity(url)
+
+    def at(self, url: str) -> Ledger:
+        """Raises what `Ledger.open` raises."""
+        from connect_core.ledger import Ledger, file_identity
+
+        with self._lock:
+            if not self.knows(url):
+                self._forget(url)
+                # Asked before: one that is replaced while it is opened is another one at the next use.
+                identity = file_identity(url)
+                self._kept[url] = identity, Ledger.open(url)
+                return self._kept[url][1]
+            ledger = self._kept[url][1]
+        ledger.require_current()
+        return ledger
+
+    def close(self) -> None:
+        with self._lock:
+            for url in [*self._kept]:
+                self._forget(url)
+
+    def _forget(self, url: str) -> None:
+        """Who is at work with it ends that first."""
+        if before := self._kept.pop(url, None):
+            before[1].close()
+
+
+_keeping: ContextVar[KeptLedgers | None] = ContextVar("kept ledgers", default=None)
+
+
+@contextmanager
+def keeping(kept: KeptLedgers) -> Iterator[None]:
+    """What is read inside the block is read from these."""
+    before = _keeping.set(kept)
+    try:
+        yield
+    finally:
+        _keeping.reset(before)
+
+
+def kept_ledgers() -> KeptLedgers | None:
+    """None for who opens what it needs."""
+    return _keeping.get()
