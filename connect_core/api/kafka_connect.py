@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse
 from connect_core import __version__
 from connect_core.api import kafka_connect_loggers as loggers
 from connect_core.api import kafka_connect_shapes as shapes
+from connect_core.api.changing import changing
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service import flat_connectors
 from connect_core.service import kafka_connectors as kafka
@@ -117,11 +118,11 @@ def _add_changes(routes: APIRouter) -> None:
             kafka.create(name, config, state, _log.info)
             return _stored(name, created=True)
 
-        return await _with(request, created)
+        return await _with_config(request, created)
 
     @routes.put("/connectors/{name}/config")
     async def put(name: str, request: Request) -> JSONResponse:
-        return await _with(request, lambda given: _stored(name, created=kafka.put(name, given, _log.info)))
+        return await _with_config(request, lambda given: _stored(name, created=kafka.put(name, given, _log.info)))
 
     @routes.patch("/connectors/{name}/config")
     async def patch(name: str, request: Request) -> JSONResponse:
@@ -129,7 +130,7 @@ def _add_changes(routes: APIRouter) -> None:
             kafka.patch(name, changes, _log.info)
             return _stored(name, created=False)
 
-        return await _with(request, patched)
+        return await _with_config(request, patched)
 
     @routes.delete("/connectors/{name}", status_code=204)
     def delete(name: str) -> None:
@@ -258,7 +259,7 @@ def _add_plugins(routes: APIRouter) -> None:
             faults = kafka.faults_of(kind, given)
             return JSONResponse(shapes.validated(kafka.class_of(kind), kafka.shown_config(given), faults))
 
-        return await _with(request, judged)
+        return await _with_config(request, judged)
 
 
 def _add_loggers(routes: APIRouter) -> None:
@@ -288,6 +289,13 @@ def _add_loggers(routes: APIRouter) -> None:
 async def _with(request: Request, use: Callable[[_Json], _Answered]) -> _Answered:
     """What `use` makes of the object that was sent. Raises ConfigError for anything else."""
     return await run_in_threadpool(use, _object(await request.body()))
+
+
+async def _with_config(request: Request, use: Callable[[_Json], _Answered]) -> _Answered:
+    """The same of a configuration, one at a time."""
+    given = _object(await request.body())
+    async with changing(request):
+        return await run_in_threadpool(use, given)
 
 
 def _object(body: bytes) -> _Json:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 
 from connect_core.api import rocketmq_connect_openapi as said
 from connect_core.api import rocketmq_connect_shapes as shapes
+from connect_core.api.changing import changing
 from connect_core.api.rocketmq_connect_shapes import Answer
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service import flat_connectors
@@ -289,7 +290,8 @@ async def _with_config(request: Request, use: Callable[[Answer], Answer]) -> Ans
         given = None
     if not isinstance(given, dict):
         return shapes.failed(400, _MALFORMED)
-    return await run_in_threadpool(lambda: _told(lambda: use(given)))
+    async with changing(request):
+        return await run_in_threadpool(lambda: _told(lambda: use(given)))
 
 
 def _answering(what: Callable[[], Answer]) -> Callable[[], Answer]:

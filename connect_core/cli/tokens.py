@@ -52,7 +52,7 @@ def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
 
     with reading() as opened:
         told = access.listed(opened)
-    output.emit(as_json, told, lambda: _show(told, wide))
+    output.emit(as_json, {"tokens": told}, lambda: _show(told, wide))
 
 
 @app.command()

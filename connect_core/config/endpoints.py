@@ -15,7 +15,8 @@ from pydantic import BaseModel, ValidationError
 from connect_core.config import connections, option_models
 from connect_core.config.faults import fault_at, model_faults, nearest
 from connect_core.config.home import folder_of
-from connect_core.config.paths import absolute_path
+from connect_core.config.ledger_url import SQLITE_FILE
+from connect_core.config.paths import absolute_path, require_no_ledger
 from connect_core.config.references import REFERENCE, fault_in, is_reference, is_secret_header, is_secret_name, places
 from connect_core.config.written import Place, Written
 from connect_core.errors import ConfigError, Fault
@@ -89,7 +90,7 @@ def read_end(
         fault_at((*place, name), f'unknown key "{name}"' + nearest(name, option_models.written_fields(model)), written)
         for name in option_models.injected_fields(model) & options.keys()
     ]
-    options, path_faults = _absolute(model, options, around.roots)
+    options, path_faults = _absolute(model, options, around)
     faults += [fault_at((*place, name), message, written) for name, message in path_faults]
     own = {name: options.get(name, value) if name != connections.KEY else value for name, value in own.items()}
     options = {**options, **{k: v for k, v in injected.items() if k in option_models.injected_fields(model)}}
@@ -129,14 +130,16 @@ def _is_same_place(model: type[BaseModel], pinned: Json, now: Json) -> bool:
     return changed <= option_models.access_fields(model) | set(option_models.policy_fields(model))
 
 
-def _absolute(model: type[BaseModel], options: Json, roots: tuple[Path, ...]) -> tuple[Json, list[tuple[str, str]]]:
+def _absolute(model: type[BaseModel], options: Json, around: Surroundings) -> tuple[Json, list[tuple[str, str]]]:
     changed, faults = dict(options), []
     for name in option_models.path_fields(model):
         value = options.get(name)
         if not isinstance(value, str) or not value or is_reference(value):
             continue
         try:
-            changed[name] = absolute_path(value, roots)
+            changed[name] = absolute_path(value, around.roots)
+            if around.home is not None:
+                require_no_ledger(changed[name], around.home / SQLITE_FILE)
         except ValueError as error:
             faults.append((name, str(error)))
     return changed, faults

@@ -31,6 +31,12 @@ def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
     return result
 
 
+def require_no_ledger(path: str, ledger: Path) -> None:
+    """Raises ValueError for the file of the ledger, and what SQLite keeps beside it."""
+    if os.path.realpath(path).startswith(os.path.realpath(ledger)):
+        raise ValueError(f"{path} is of the ledger, which nobody else may read or write")
+
+
 def _outside(path: Path, allowed: Sequence[Path], folder: Path) -> str:
     names = ", ".join(map(str, allowed))
     line = f"export WAYBILL_FILES_ROOTS={os.pathsep.join(map(str, (*allowed, folder)))}"

@@ -13,6 +13,8 @@ from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import MAX_NAME, PostgresSinkOptions
 from connect_core.systems.postgresql.types import column_for
 
+_OF_THE_DATABASE = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
+"""Columns that each table has (https://www.postgresql.org/docs/15/ddl-system-columns.html)."""
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """Of a name, until the transaction ends: also where there is nothing yet that could be locked."""
 
@@ -36,6 +38,8 @@ def _column(name: str, one: Type) -> str:
     if "\0" in name or len(name.encode()) > MAX_NAME:
         step = "Rename the field, or make the column with a shorter name"
         raise ConfigError(f"Field {name!r:.80} has no name for a column: at most {MAX_NAME} bytes", next_step=step)
+    if name in _OF_THE_DATABASE:
+        raise ConfigError(f"No column can be called {name}: the database has one", next_step="Rename the field")
     kind = column_for(one)
     if kind is None:
         step = "Cast the field to one of microseconds"

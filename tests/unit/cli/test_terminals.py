@@ -50,6 +50,7 @@ LISTS = [
     ("status",),
     ("dev", "status"),
     ("import", "rocketmq-connect", "--store", "store"),
+    ("tokens", "list"),
 ]
 TEXTS = [("doctor",), ("options", "rocketmq")]
 """Their sentences must be read whole: they go on in the next line, and never get wider than the terminal."""
@@ -74,6 +75,9 @@ def plant(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
         for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL"):
             there.delenv(name, raising=False)
         built(app)(["apply", "plant.yaml"], standalone_mode=False)
+        for token in ("prometheus", "a-token-with-a-long-name-for-a-team"):
+            patterns = ["--connectors", "team-a-*", "--connectors", f"{token}-*"]
+            built(app)(["tokens", "create", token, "--role", "viewer", *patterns], standalone_mode=False)
     crowded(Ledger.open(f"sqlite:///{folder}/.waybill/ledger.db"), folder)
     return folder
 
@@ -188,9 +192,9 @@ def _environment() -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------- what is listed
 
 _LISTED = ("partitions", "connectors", "runs", "receipts", "gaps", "offsets", "history", "backfills", "parts")
-_LISTED += ("dead_letters", "rules", "others")
+_LISTED += ("dead_letters", "rules", "others", "tokens")
 """Where a command's JSON has its list; `parts` is behind `connectors`, for `status` tells both."""
-_GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups", "import")
+_GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups", "import", "tokens")
 _BIG = re.compile(r"(?<![\w/.:-])\d[\d,]*(?![\w/.:-])")
 
 

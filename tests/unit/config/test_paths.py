@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.config.paths import absolute_path
+from connect_core.config.paths import absolute_path, require_no_ledger
 from connect_core.systems.file.patterns import matches
 
 
@@ -83,3 +83,13 @@ def test_tricks_are_refused(text: str, words: str, roots: tuple[Path, ...]) -> N
 )
 def test_whether_a_pattern_names_a_path(path: str, pattern: str, met: bool) -> None:
     assert matches(path, pattern) is met
+
+
+@pytest.mark.parametrize("path", [".waybill/ledger.db", ".waybill/ledger.db-wal", "link", "x/../.waybill/ledger.db"])
+def test_the_ledger_is_no_file_of_a_connector(path: str, tmp_path: Path) -> None:
+    (tmp_path / ".waybill").mkdir()
+    (tmp_path / "x").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / ".waybill" / "ledger.db")
+    with pytest.raises(ValueError, match="is of the ledger"):
+        require_no_ledger(str(tmp_path / path), tmp_path / ".waybill" / "ledger.db")
+    require_no_ledger(str(tmp_path / ".waybill" / "logs" / "x.log"), tmp_path / ".waybill" / "ledger.db")

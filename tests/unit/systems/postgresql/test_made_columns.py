@@ -45,6 +45,16 @@ def test_names_are_quoted_and_none_is_cut() -> None:
             create_table("t", struct_of({"id": "int64", name: "text"}), ())
 
 
+@pytest.mark.parametrize("name", ["ctid", "xmin", "tableoid"])
+def test_what_each_table_has_is_no_column_of_records(name: str) -> None:
+    rows = struct_of({"id": "int64", name: "text"})
+    with pytest.raises(ConfigError, match=f"No column can be called {name}"):
+        create_table("t", rows, ())
+    with pytest.raises(ConfigError, match=f"No column can be called {name}"):
+        add_columns("t", table_of(id="bigint"), rows)
+    create_table("t", struct_of({name.upper(): "text", "oid": "int64"}), ())
+
+
 def test_what_a_table_has_is_not_added() -> None:
     there = table_of(id="bigint")
     rows = struct_of({"id": "int8", "late": "bool", "at": "epoch(ms)"})
