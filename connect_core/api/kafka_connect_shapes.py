@@ -11,7 +11,7 @@ from typing import Any
 from connect_core import __version__
 from connect_core.errors import ConfigError, Fault, LeaseHeld, Retriable, Unreachable, WaybillError
 from connect_core.service.callers import NotAllowed
-from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask
+from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask, hidden_text
 from connect_core.service.kafka_connectors import FAILING, AlreadyThere, FlatKey, KafkaClass, NotFound
 
 Answer = dict[str, Any]
@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[type[WaybillError], int], ...] = (
 
 
 def failed(code: int, message: str) -> Answer:
-    return {"error_code": code, "message": message}
+    return {"error_code": code, "message": hidden_text(message)}
 
 
 def error(raised: WaybillError) -> tuple[int, Answer]:
@@ -131,7 +131,7 @@ def validated(kind: KafkaClass, given: Mapping[str, Any], faults: Sequence[Fault
                 "name": key.name,
                 "value": given.get(key.name),
                 "recommended_values": [],
-                "errors": [one.message for one, name in places.items() if name == key.name],
+                "errors": [hidden_text(one.message) for one, name in places.items() if name == key.name],
                 "visible": True,
             },
         }

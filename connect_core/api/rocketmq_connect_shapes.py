@@ -10,7 +10,7 @@ from typing import Any
 
 from connect_core import __version__
 from connect_core.errors import ConfigError, Fault, WaybillError
-from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask
+from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask, hidden_text
 
 Answer = dict[str, Any]
 
@@ -29,7 +29,7 @@ def body(value: Any) -> Answer:
 
 def failed(code: int, message: str) -> Answer:
     """With the HTTP status 200 all the same: clients look for `errorCode`."""
-    return {"errorCode": code, "message": message}
+    return {"errorCode": code, "message": hidden_text(message)}
 
 
 def error(raised: WaybillError) -> Answer:
@@ -103,9 +103,9 @@ def config_keys(plugin: FlatPlugin) -> list[Answer]:
 def validated(name: str, faults: Sequence[Fault]) -> Answer:
     """RocketMQ Connect has no answer of its own here."""
     return {
-        "name": name,
+        "name": hidden_text(name),
         "errorCount": len(faults),
-        "errors": [{"key": one.path, "message": one.message} for one in faults],
+        "errors": [{"key": one.path, "message": hidden_text(one.message)} for one in faults],
     }
 
 

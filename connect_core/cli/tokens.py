@@ -42,7 +42,8 @@ def create(
     with storing() as opened:
         told = access.create(opened, name, role, connectors=connectors or access.EVERY, expires_s=expires)
     output.emit(as_json, told, lambda: output.line(told["token"]))
-    output.notice(f"Keep it: it is shown this once. When nobody needs it: waybill tokens revoke {name}")
+    until = f"until {output.cell(told['expires_at'])}" if told["expires_at"] else "until it is revoked"
+    output.notice(f"Keep it: it is shown this once. It holds {until}; waybill tokens revoke {name}")
 
 
 @app.command("list")

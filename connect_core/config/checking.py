@@ -30,7 +30,6 @@ from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
-from connect_core.config.references import masked
 from connect_core.config.row_types import last_rows, unfit_transforms
 from connect_core.config.ruling import advice, unfit_events, unfit_rules
 from connect_core.config.schema_files import Unread, with_schemas
@@ -153,7 +152,7 @@ def _examined(
     faults: list[Fault] = []
     given: Json | None = None
     if flat.is_flat(written.data):
-        given = masked(written.data)
+        given = flat.hidden(written.data)
         translated = flat.translate(written.data, name or flat.name_for(written))
         notices += translated.notices
         if translated.faults:

@@ -22,11 +22,13 @@ from connect_core.config.flat_converters import (
     Handler,
     converter,
     form_of,
+    is_unknown_option,
     option_handler,
 )
 from connect_core.config.flat_document import TranslatedDocument
 from connect_core.config.peers.reading import NotKept
 from connect_core.config.peers.translating import FIELDS_KEY, translated
+from connect_core.config.references import MASK, masked
 from connect_core.config.written import Written
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler
 
@@ -86,6 +88,11 @@ def class_named(given: str) -> FlatClass | None:
     """By its name, which may lack the package, or `Connector` at its end."""
     found = _named(given)
     return found[1] if found else None
+
+
+def hidden(given: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is stored and shown: without secrets, and without the values of options that nobody here knows."""
+    return {key: MASK if is_unknown_option(key) else value for key, value in masked(dict(given)).items()}
 
 
 def keys_of(kind: FlatClass) -> dict[str, str]:

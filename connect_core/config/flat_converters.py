@@ -152,3 +152,8 @@ _OPTIONS: dict[str, Handler] = {
     r"(schema\.registry\.url|auto\.register\.schemas|use\.latest\.version)": _of_schemas,
     r".*": _without_effect,
 }
+
+
+def is_unknown_option(key: str) -> bool:
+    """Of a converter. It may be anything, a secret by any name as well, and nobody here needs it."""
+    return option_handler(key) is _without_effect

@@ -18,6 +18,8 @@ def absolute_path(text: str, roots: tuple[Path, ...]) -> str:
     """
     if "\0" in text:
         raise ValueError("a path must not contain a NUL character")
+    if "://" in text:
+        raise ValueError("is an address; name a file")
     whole = roots[0] / Path(text).expanduser()
     fixed, pattern = _split_pattern(whole)
     start = Path(os.path.realpath(fixed))

@@ -181,11 +181,13 @@ def _entries(text: str) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ display
 
 MASK = "********"
-_SECRET_NAME = re.compile(
+_SECRET_WORDS = (
     r"password|passwd|passphrase|pwd|secret|token|credential|(?:access|private|api|auth)[-_.]?key"
-    r"|authorization|cookie|jaas|user[-_.]?info",
-    re.IGNORECASE,
+    r"|authorization|cookie|jaas|user[-_.]?info"
 )
+_SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
+_IN_QUERY = re.compile(rf"([?&;][\w.-]*(?:{_SECRET_WORDS})[\w.-]*=)(?!\$\{{)[^&;\s]+", re.IGNORECASE)
+"""Behind an address, in its query or among the properties of JDBC."""
 _SIGNED_IN = re.compile(r"(?<=//)([^/?#\s@:]*:)(?!\$\{[^}]*\}@)[^/?#\s]+@")
 """An address with a user and a password, which is no reference."""
 _SECRET_HEADER = re.compile(r"key|auth|signature", re.IGNORECASE)
@@ -202,7 +204,7 @@ def is_secret_header(name: str) -> bool:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """`value` for display: what stands under a secret's name, or as a password in an address, is hidden, unless it is a
+    """`value` for display: what stands under a secret's name, or as a secret in an address, is hidden, unless it is a
     reference."""
     if isinstance(value, dict):
         return {key: masked(child, str(key)) for key, child in value.items()}
@@ -211,7 +213,12 @@ def masked(value: Any, name: str = "") -> Any:
     hidden = value is not None and is_secret_name(name) and not _only_reference(value)
     if hidden:
         return MASK
-    return _SIGNED_IN.sub(rf"\1{MASK}@", value) if isinstance(value, str) else value
+    return masked_text(value) if isinstance(value, str) else value
+
+
+def masked_text(text: str) -> str:
+    """Without passwords in addresses."""
+    return _IN_QUERY.sub(rf"\1{MASK}", _SIGNED_IN.sub(rf"\1{MASK}@", text))
 
 
 def _only_reference(value: object) -> bool:

@@ -159,6 +159,10 @@ def write(engine: Engine) -> Iterator[Connection]:
             ) from lost
 
 
+_DAMAGED = ("file is not a database", "disk image is malformed")
+"""What SQLite says of such a file."""
+
+
 @contextmanager
 def _told(engine: Engine) -> Iterator[None]:
     """Database errors as errors of our tree. Errors of our own SQL stay what they are: bugs."""
@@ -169,6 +173,11 @@ def _told(engine: Engine) -> Iterator[None]:
     except (OperationalError, InterfaceError) as failed:
         raise _failure(failed, engine.url) from failed
     except DBAPIError as failed:
+        if any(words in str(failed.orig) for words in _DAMAGED):
+            step = "Bring it back from a backup"
+            raise Unreachable(
+                f"The ledger is damaged: {_words(failed)}", where=shown(engine.url), next_step=step
+            ) from failed
         if not failed.connection_invalidated:
             raise
         raise _failure(failed, engine.url) from failed

@@ -7,13 +7,16 @@ from these when it is created again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from connect_core.config import flat as flat_documents
 from connect_core.config import masked
 from connect_core.config.flat import CLASS, classes, hub, is_flat, key_of
+from connect_core.config.references import masked_text
 from connect_core.errors import ConfigError, Fault
 from connect_core.ledger import Connector, Run
 from connect_core.replication.driver.status import State, StatusFacts, status_of
@@ -129,14 +132,31 @@ def in_its_own_words(name: str, flat: Json) -> Iterator[None]:
         yield
     except ConfigError as error:
         paths = [one.path.removeprefix(f"connector {name}: ") for one in error.faults]
-        own = tuple(Fault(key_of(flat, name, path), one.message) for path, one in zip(paths, error.faults, strict=True))
+        own = tuple(
+            Fault(key_of(flat, name, path), _without_others(one.message))
+            for path, one in zip(paths, error.faults, strict=True)
+        )
         raise ConfigError(error.what, where=error.where, faults=own, next_step=error.next_step) from None
+
+
+def _without_others(message: str) -> str:
+    """Without the names of connectors that the caller may not know of."""
+    if callers.who() is None:
+        return message
+    others = [name for name in connectors.by_name() if not callers.sees(name)]
+    for name in others:
+        message = re.sub(rf"connector {re.escape(name)}(?![\w.-])", "another connector", message)
+    return message
 
 
 def hidden(given: Json) -> Json:
     """The same, without its secrets."""
-    shown: Json = masked(given)
-    return shown
+    return flat_documents.hidden(given)
+
+
+def hidden_text(text: str) -> str:
+    """The same of an error, which may quote a value."""
+    return masked_text(text)
 
 
 def texts(given: Json) -> dict[str, str]:

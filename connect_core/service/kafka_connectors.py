@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_core.config.flat import CLASS, class_named, hub, keys_of
+from connect_core.config.flat_converters import is_unknown_option
 from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable, Unreachable
 from connect_core.ledger import Connector
@@ -109,7 +110,7 @@ def _refuse_masks(given: Json) -> None:
             key, f"{MASK} stands for a secret that is not shown: write a reference, ${{env:NAME}} or ${{file:PATH#KEY}}"
         )
         for key, value in given.items()
-        if MASK in str(value)
+        if MASK in str(value) and not is_unknown_option(key)
     ):
         raise ConfigError("A mask is no value", faults=faults)
 

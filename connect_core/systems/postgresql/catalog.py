@@ -33,6 +33,15 @@ GROUP BY i.indexrelid
 """
 
 
+_FORM = """
+SELECT c.relpersistence, c.relkind, c.relrowsecurity,
+       array_agg(concat_ws(' ', a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated,
+                           a.attidentity) ORDER BY a.attnum)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.oid = to_regclass(%s) GROUP BY c.oid
+"""
+
+
 class TableColumn(NamedTuple):
     name: str
     kind: str
@@ -55,11 +64,20 @@ class Table(NamedTuple):
     """Sets of columns of which no two rows have the same."""
     unlogged: bool
     """Whether a crash of the database empties it."""
+    form: object = None
+    """What `form_of` said before all this was read."""
+
+
+def form_of(asking: psycopg2.extensions.cursor, table: str) -> object:
+    """Another one once the table keeps values in another way. One statement: it is asked in each transaction."""
+    asking.execute(_FORM, (quoted(table),))
+    return asking.fetchone()
 
 
 def read_table(database: psycopg2.extensions.connection, table: str) -> Table | None:
     """None where there is none of that name."""
     with database.cursor() as cursor:
+        form = form_of(cursor, table)
         cursor.execute("SELECT oid, relpersistence FROM pg_class WHERE oid = to_regclass(%s)", (quoted(table),))
         number, persistence = cursor.fetchone() or (None, None)
         if number is None:
@@ -73,7 +91,7 @@ def read_table(database: psycopg2.extensions.connection, table: str) -> Table | 
         key = tuple(name for (name,) in cursor.fetchall())
         cursor.execute(_UNIQUE, (number,))
         unique = frozenset(frozenset(names) for (names,) in cursor.fetchall())
-    return Table(number, columns, key, unique, persistence == "u")
+    return Table(number, columns, key, unique, persistence == "u", form)
 
 
 def quoted(table: str) -> str:

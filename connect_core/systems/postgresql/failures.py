@@ -11,11 +11,12 @@ from contextlib import contextmanager
 
 import psycopg2
 
-from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
+from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
 
-_OF_ROWS = ("21", "22", "23", "44")
-"""Classes: cardinality, data, constraints, WITH CHECK OPTION; and what triggers raise (P0001)."""
+_OF_ROWS = ("21", "22", "23", "44", "54")
+"""Classes: cardinality, data, constraints, WITH CHECK OPTION, limits (of an index, of a row); and what triggers raise
+(P0001)."""
 _BY_TRIGGER = "P0001"
 _MISSING = {
     "42P01": "There is no such table",
@@ -42,6 +43,27 @@ def understood(where: str) -> Iterator[None]:
         yield
     except psycopg2.Error as error:
         raise meaning(error, where) from None
+
+
+@contextmanager
+def made(where: str) -> Iterator[None]:
+    """The same where a table is made or altered, and no row is at fault. Raises ConfigError for what the database does
+    not take."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        state = error.pgcode or ""
+        if state in _MEANWHILE or (state == _UNIQUE and (error.diag.table_name or "").startswith("pg_")):
+            raise Retriable("Another session made it meanwhile", where=where, next_step="Try again") from None
+        if state != _FORBIDDEN and state not in _MISSING and state[:2] in (*_OF_STATEMENTS, *_OF_ROWS):
+            step = "Make the table or its columns by hand, or rename or drop the fields"
+            raise ConfigError(f"The database does not take it: {_kind(error)}", where=where, next_step=step) from None
+        raise meaning(error, where) from None
+
+
+_MEANWHILE, _UNIQUE = ("42P07", "42701", "42710", "42P06"), "23505"
+"""There is such a table, column, type, schema. The catalog itself says so, too, to who is a moment later."""
+_OF_STATEMENTS = ("42", "0A")
 
 
 def meaning(error: psycopg2.Error, where: str) -> WaybillError:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from psycopg2.extensions import connection
 
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.errors import ConfigError, Unreachable, WaybillError
 from connect_core.rows.types import Type
 from connect_core.systems.postgresql.catalog import Table, quoted, quoted_name, read_table
-from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.failures import made
 from connect_core.systems.postgresql.options import MAX_NAME, PostgresSinkOptions
 from connect_core.systems.postgresql.types import column_for
 
@@ -53,12 +53,27 @@ def make_room(database: connection, options: PostgresSinkOptions, rows: Type, wh
     keep the former one from getting its name back."""
     if not (options.create_table or options.add_columns):
         return
-    with understood(where), database.cursor() as cursor:
+    with made(where), database.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(LOCK, (quoted(options.table),))
         if statement := _wanted(database, options, rows, where):
             cursor.execute(statement)
         cursor.execute("COMMIT")
+
+
+def tried(database: connection, statement: str, where: str) -> str:
+    """Why the database would not do it; empty: it would. Rolled back: it may wait for a lock of the table, and hold
+    it for a moment."""
+    try:
+        with made(where), database.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(statement)
+    except WaybillError as error:
+        return f"{error.what}: {error.next_step}"
+    finally:
+        with database.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+    return ""
 
 
 def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, where: str) -> str:
@@ -67,10 +82,15 @@ def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, wher
         return add_columns(options.table, table, rows) if options.add_columns else ""
     if not options.create_table:
         return ""
+    statement = create_table(options.table, rows, options.key)
     if has_written(database, options):
-        step = "Give it its name back. To have it made again, delete and apply the connector: it begins again then"
-        raise Unreachable("The table, which had rows of this connector, is gone", where=where, next_step=step)
-    return create_table(options.table, rows, options.key)
+        step = f"If it was renamed, give it its name back. Where it is to be another one, make it: {statement}"
+        raise Unreachable(
+            "There is no such table, and this connector has written into one before: it is not made",
+            where=where,
+            next_step=step,
+        )
+    return statement
 
 
 def has_written(database: connection, options: PostgresSinkOptions) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from psycopg2.extensions import cursor
+from psycopg2.extensions import connection, cursor
 
 from connect_core.errors import ConfigError
 from connect_core.rows.types import struct_of
@@ -15,7 +15,7 @@ from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of, there_are
-from connect_core.systems.postgresql.making import add_columns, create_table, has_written
+from connect_core.systems.postgresql.making import add_columns, create_table, has_written, tried
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 
 _OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
@@ -32,10 +32,10 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
         table = read_table(database, given.table)
         if table is not None:
             yield ProbeResult(True, f"table {given.table} is there, oid {table.oid}")
-            yield from _fits(asking, table, given)
+            yield from _fits(database, table, given)
             yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)
         elif given.create_table and not has_written(database, given):
-            yield from _made(asking, given)
+            yield from _made(database, asking, given)
         else:
             yield ProbeResult(False, f"table {given.table} does not exist")
         if read_table(database, given.markers) is not None:
@@ -44,15 +44,23 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
             yield _may_be_made(asking, given.markers, given.user, "will be made")
 
 
-def _made(asking: cursor, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
-    words = "will be made"
-    if given.row_fields:
-        try:
-            words = f"will be made: {create_table(given.table, struct_of(given.row_fields), given.key)}"
-        except ConfigError as error:
-            yield ProbeResult(False, f"{error.what}: {error.next_step}")
-            return
-    yield _may_be_made(asking, given.table, given.user, words)
+def _made(database: connection, asking: cursor, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
+    may = _may_be_made(asking, given.table, given.user, "will be made")
+    if not may.ok or not given.row_fields:
+        yield may
+        return
+    try:
+        statement = create_table(given.table, struct_of(given.row_fields), given.key)
+    except ConfigError as error:
+        yield ProbeResult(False, f"{error.what}: {error.next_step}")
+        return
+    yield _done(database, statement, given, f"table {given.table} will be made: {statement}")
+
+
+def _done(database: connection, statement: str, given: PostgresSinkOptions, words: str) -> ProbeResult:
+    """Whether the database would do it."""
+    why = tried(database, statement, given.table)
+    return ProbeResult(not why, f"{why} ({statement})" if why else words)
 
 
 def _may_be_made(asking: cursor, table: str, user: str, words: str) -> ProbeResult:
@@ -63,14 +71,14 @@ def _may_be_made(asking: cursor, table: str, user: str, words: str) -> ProbeResu
     return ProbeResult(bool(may), f"table {table} {words if may else refused}")
 
 
-def _fits(asking: cursor, table: Table, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
+def _fits(database: connection, table: Table, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
     """Where the fields are known."""
     if not given.row_fields:
         return
     rows = there = struct_of(given.row_fields)
     try:
         if given.add_columns and (statement := add_columns(given.table, table, rows)):
-            yield _may_be_changed(asking, table, given.user, statement)
+            yield _changed(database, table, given, statement)
             there = there_are(table, rows)
         columns_of(table, there, given.table)
         if given.mode == "upsert":
@@ -81,11 +89,14 @@ def _fits(asking: cursor, table: Table, given: PostgresSinkOptions) -> Iterator[
         yield ProbeResult(True, f"table {given.table} keeps each field exactly")
 
 
-def _may_be_changed(asking: cursor, table: Table, user: str, statement: str) -> ProbeResult:
+def _changed(database: connection, table: Table, given: PostgresSinkOptions, statement: str) -> ProbeResult:
     """Only by its owner, and who has the rights of that."""
-    asking.execute("SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s", (table.oid,))
-    [may] = asking.fetchone() or (False,)
-    return ProbeResult(bool(may), statement if may else f"{user} does not own the table, and may add no columns")
+    with database.cursor() as asking:
+        asking.execute("SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s", (table.oid,))
+        [may] = asking.fetchone() or (False,)
+    if not may:
+        return ProbeResult(False, f"{given.user} does not own the table, and may add no columns")
+    return _done(database, statement, given, statement)
 
 
 def _rights(asking: cursor, table: str, wanted: tuple[str, ...], user: str) -> Iterator[ProbeResult]:

@@ -68,7 +68,7 @@ class PostgresSink(TransactionSink):
         if table is None:
             raise Unreachable("There is no such table", where=self.target, next_step=_MISSING_STEP)
         columns = columns_of(table, self._rows, self.target)
-        return TableWriter(self._options.table, columns, self._key(table))
+        return TableWriter(self._options.table, table, columns, self._key(table))
 
     def _key(self, table: Table) -> tuple[str, ...]:
         if self._options.mode == "insert":

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg2.extensions import cursor
 
+from connect_core.errors import Retriable
 from connect_core.sdk.batches import ROW
 from connect_core.sdk.kits.refused import RowsRefused
-from connect_core.systems.postgresql.catalog import TableColumn, quoted, quoted_name
+from connect_core.systems.postgresql.catalog import Table, TableColumn, form_of, quoted, quoted_name
 from connect_core.systems.postgresql.copying import Column, csv_lines
 from connect_core.systems.postgresql.staging import staged
 
@@ -24,19 +25,24 @@ _LEFT_OUT = "A trigger or a policy of the table leaves the row out"
 class TableWriter:
     """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more."""
 
-    def __init__(self, table: str, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
+    def __init__(self, name: str, table: Table, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
+        self._name, self._form = name, table.form
         self._columns, self._key = columns, key
-        self._table = quoted(table)
+        self._table = quoted(name)
         self._names = ", ".join(quoted_name(one.name) for one in columns)
         longest = "_" * max((len(one.name) for one in columns), default=0)
         self._number, self._gone = f'"n{longest[:50]}"', f'"g{longest[:50]}"'
         """Of the table that rows come into first: their order, and whether they are deleted. No column is called so."""
 
     def write(self, into: cursor, records: pa.RecordBatch) -> None:
-        """Raises what the driver of the database raises, and RowsRefused. What the table checks at the end of a
+        """Raises what the driver of the database raises, RowsRefused, and Retriable where the table was altered since
+        it was looked at: a column of another type may round. What the table checks at the end of a
         transaction it checks here, while it can be said which row is at fault."""
         self._put(into, records)
         into.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        if form_of(into, self._name) != self._form:  # from here on the lock of the rows keeps it as it is
+            step = "Nothing of it is committed; the next attempt looks at the columns again"
+            raise Retriable("The table was altered while it was written", next_step=step)
 
     def _put(self, into: cursor, records: pa.RecordBatch) -> None:
         if not self._key:

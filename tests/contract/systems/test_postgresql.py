@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,8 +13,10 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
+from connect_core.errors import Retriable
 from connect_core.sdk.batches import ROW
 from connect_core.sdk.sink import Sink
+from connect_core.sdk.testing import driving
 from connect_core.sdk.testing.kits import TransactionContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.sdk.values import Json
@@ -79,6 +82,34 @@ class PostgresCase(SimpleCase):
             with database.cursor() as cursor:
                 cursor.execute(statement)
                 return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.parametrize(
+    "altered", ["ALTER value TYPE numeric(10,0)", "SET UNLOGGED", "ADD COLUMN more text NOT NULL DEFAULT ''"]
+)
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_a_table_that_was_altered_since_it_was_looked_at_is_not_written(
+    postgres_url: str, altered: str, mode: str
+) -> None:
+    """A column of another type rounds, and says nothing."""
+    case, table = PostgresCase(options_of(postgres_url)), f"prices_{uuid.uuid4().hex[:12]}"
+    case.run(f"CREATE TABLE {table} (id bigint PRIMARY KEY, value numeric(10,2))")
+    fields = {"id": "int64", "value": "decimal(10,2)"}
+    options = {**options_of(postgres_url), "table": table, "mode": mode, "row_fields": fields}
+    columns = [pa.array([1]), pa.array([Decimal("1.25")], pa.decimal128(10, 2))]
+    records = driving.records([b"x"]).append_column(ROW, pa.StructArray.from_arrays(columns, [*fields]))
+    made: Any = sink(Side("postgresql", options))
+    made.prepare()
+    with made.connect() as connection:
+        connection.begin("a")
+        connection.write(records)
+        connection.rollback()
+        case.run(f"ALTER TABLE {table} {altered}")
+        connection.begin("a")
+        with pytest.raises(Retriable, match="altered while it was written"):
+            connection.write(records)
+        connection.rollback()
+    assert case.run(f"SELECT * FROM {table}") == []
 
 
 class TestTheTable(TransactionContract):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -93,7 +94,7 @@ def test_a_table_that_is_gone_is_not_made_again(bare_site: Site, database: Datab
     run(bare_site)
     database.run("ALTER TABLE orders RENAME TO aside")
     write(bare_site, {"id": 2})
-    assert "which had rows of this connector, is gone" in " ".join(run(bare_site, code=AWAY).split())
+    assert "this connector has written into one before: it is not made" in " ".join(run(bare_site, code=AWAY).split())
     assert database.run(COLUMNS) == []
     database.run("ALTER TABLE aside RENAME TO orders")
     run(bare_site)
@@ -124,6 +125,32 @@ def test_fields_that_records_bring_become_columns_within_a_run(bare_site: Site, 
     ]
     [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
     assert "Column id is integer, and does not keep int64 exactly" in " ".join(letter["message"].split())
+
+
+def test_what_a_table_cannot_have_is_rejected_and_blocks_nothing(bare_site: Site, database: Database) -> None:
+    """The column of an evolved field: a partition gets none of its own, and no table one that each has."""
+    database.run("CREATE TABLE whole (id bigint) PARTITION BY RANGE (id)")
+    database.run("CREATE TABLE orders PARTITION OF whole FOR VALUES FROM (0) TO (1000)")
+    apply(bare_site, database.sink("orders", add_columns=True), {"id": "int64"}, unknown="evolve")
+    write(bare_site, {"id": 1}, {"id": 2, "late": True}, {"id": 3, "ctid": 5}, {"id": 4})
+    run(bare_site)
+    assert database.run("SELECT id FROM orders ORDER BY id") == [(1,), (4,)]
+    letters = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert [("late" in one["message"], "ctid" in one["message"]) for one in letters] == [(False, True), (True, False)]
+    write(bare_site, {"id": 5})
+    run(bare_site)
+
+
+def test_a_row_beyond_a_limit_of_the_database_is_rejected(bare_site: Site, database: Database) -> None:
+    """A key that is too long for its index."""
+    sink = database.sink("orders", create_table=True, mode="upsert", key=["id"])
+    apply(bare_site, sink, {"id": "text"})
+    long = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(300))
+    write(bare_site, {"id": "a"}, {"id": long}, {"id": "b"})
+    run(bare_site)
+    assert database.run("SELECT id FROM orders ORDER BY id") == [("a",), ("b",)]
+    [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert letter["kind"] == "ProgramLimitExceeded"
 
 
 def test_who_may_not_make_or_change_a_table_is_told_so(bare_site: Site, database: Database) -> None:

@@ -482,6 +482,14 @@ def test_what_nobody_expected_is_told_without_its_words(client: httpx.Client, mo
     assert refused(client.get("/connectors"), 500) == "HTTP 500 Internal Server Error"
 
 
+def test_options_that_nobody_knows_are_hidden_and_may_come_back_so(client: httpx.Client) -> None:
+    """They may be secrets by any name. A configuration that was read can be sent again."""
+    created(client, config=SOURCE | {"value.converter.jwt": "canary", "value.converter.schemas.enable": "false"})
+    shown = got(client, "/connectors/in/config")
+    assert (shown["value.converter.jwt"], shown["value.converter.schemas.enable"]) == ("********", "false")
+    assert client.put("/connectors/in/config", json=shown).status_code == 200
+
+
 def test_of_many_changes_at_once_none_is_lost(client: httpx.Client) -> None:
     created(client)
 

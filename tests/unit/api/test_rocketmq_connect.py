@@ -146,8 +146,18 @@ def test_what_is_no_configuration_is_refused_with_its_key(
 
 
 def test_a_secret_is_shown_nowhere(client: httpx.Client, folder: Path) -> None:
-    secrets = {"token": "canary", "basic.auth.user.info": "u:canary", "schema.registry.url": "https://u:canary@h"}
-    hidden = {"token": MASK, "basic.auth.user.info": MASK, "schema.registry.url": f"https://u:{MASK}@h"}
+    secrets = {
+        "ssl.keystore.key": "-----BEGIN canary",
+        "token": "canary",
+        "basic.auth.user.info": "u:canary",
+        "schema.registry.url": "https://u:canary@h",
+    }
+    hidden = {
+        "ssl.keystore.key": MASK,
+        "token": MASK,
+        "basic.auth.user.info": MASK,
+        "schema.registry.url": f"https://u:{MASK}@h",
+    }
     given = SOURCE | {f"value.converter.{name}": value for name, value in secrets.items()} | {"name": "other"}
     assert create(client, "in", given)["body"].items() >= {f"value.converter.{n}": v for n, v in hidden.items()}.items()
     paths = ("config", "tasks", "status")

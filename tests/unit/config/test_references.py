@@ -97,3 +97,16 @@ def test_a_secret_goes_by_many_names(name: str) -> None:
 )
 def test_a_password_in_an_address_is_masked(address: str, shown: str) -> None:
     assert masked({"urls": [address]}) == {"urls": [shown]}
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://h/?access_token=canary&a=1", f"https://h/?access_token={MASK}&a=1"),
+        ("jdbc:x://h/db?user=u&password=canary", f"jdbc:x://h/db?user=u&password={MASK}"),
+        ("sb://h/;SharedAccessKey=canary", f"sb://h/;SharedAccessKey={MASK}"),
+        ("https://h/?token=${env:T}", "https://h/?token=${env:T}"),
+    ],
+)
+def test_a_secret_behind_an_address_is_masked(address: str, shown: str) -> None:
+    assert masked({"url": address}) == {"url": shown}

@@ -57,7 +57,16 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
 """The lowest role, and a call for the connector of a name."""
 
 OF_NO_CONNECTOR = {
-    *(flat.hidden, flat.texts, flat.plugins, flat.storable, flat.in_its_own_words, flat.seen, flat.role_of),
+    *(
+        flat.hidden,
+        flat.hidden_text,
+        flat.texts,
+        flat.plugins,
+        flat.storable,
+        flat.in_its_own_words,
+        flat.seen,
+        flat.role_of,
+    ),
     *(flat.visible, flat.may_write, kafka.class_of, kafka.shown_config, kafka.ledger_id),
     *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
 }
