@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from connect_core import clock, systems
-from connect_core.config.endpoints import _absolute
+from connect_core.config.endpoints import Surroundings, _absolute
 from connect_core.config.resolving import Resolved
 from connect_core.observe import Step
 from connect_core.replication.driver import run as running
@@ -203,7 +203,7 @@ class Journey(Stage):
         if end["system"] != plans.FILE:
             return end
         model = FileSourceOptions if role == "source" else FileSinkOptions
-        return end | {"options": _absolute(model, end["options"], (self.home,))[0]}
+        return end | {"options": _absolute(model, end["options"], Surroundings(None, (self.home,)))[0]}
 
     def resolved(self, document: Json) -> Resolved:
         source, sink = document["source"], document["sink"]

@@ -9,7 +9,9 @@ import pytest
 
 from connect_core.sdk.records import Partition, encode_headers
 from connect_core.sdk.testing.driving import Follower, limit, range_of, records
+from connect_core.systems.rocketmq.own_columns import FLAG, MESSAGE_ID
 from tests.system.systems.cluster import Cluster, cluster_on, write
+from tests.unit.systems.rocketmq.whole import whole
 
 pytestmark = pytest.mark.server
 
@@ -26,9 +28,8 @@ def check_round_trip(cluster: Cluster) -> None:
         key=["k1 k2", None, "ü", None],
         tags=[None, "t", None, None],
         headers=[encode_headers([("color", "red"), ("größe", "7")]), None, encode_headers([("x", "y")]), None],
-        message_id=[b"7F01", b"7F02", b"7F03", b"7F04"],
-        flag=[1, 0, -1, 7],
     )
+    rows = whole(rows, message_id=[b"7F01", b"7F02", b"7F03", b"7F04"], flag=[1, 0, -1, 7])
     target = cluster.sink()
     assert write(target, cluster.planned(target), rows) == 4
     files = cluster.source(sink_system="rocketmq")
@@ -38,7 +39,7 @@ def check_round_trip(cluster: Cluster) -> None:
     (batch,) = files.read(range_of(partition, bounds), limit())
     back = batch.records
     assert back.column("value").to_pylist() == [b"a", b"", b"", b"\x00\xff" * 50_000]
-    for name in ("key", "tags", "headers", "offset", "message_id", "flag"):
+    for name in ("key", "tags", "headers", "offset", MESSAGE_ID, FLAG):
         assert back.column(name).to_pylist() == rows.column(name).to_pylist()
     assert set(back.column("topic").to_pylist()) == {cluster.topic}
     age = time.time() - back.column("timestamp")[0].as_py().timestamp()
