@@ -66,7 +66,6 @@ def _served(folder: Path) -> Iterator[int]:
         try:
             assert server.stderr is not None
             said = next(filter(None, map(_LISTENS.search, server.stderr)))
-            time.sleep(1)
             yield int(said[1])
         finally:
             server.terminate()

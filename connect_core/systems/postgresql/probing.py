@@ -15,7 +15,7 @@ from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of, there_are
-from connect_core.systems.postgresql.making import add_columns, create_table, has_written, tried
+from connect_core.systems.postgresql.making import add_columns, create_table, tried
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 
 _OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
@@ -34,7 +34,7 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
             yield ProbeResult(True, f"table {given.table} is there, oid {table.oid}")
             yield from _fits(database, table, given)
             yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)
-        elif given.create_table and not has_written(database, given):
+        elif given.create_table:
             yield from _made(database, asking, given)
         else:
             yield ProbeResult(False, f"table {given.table} does not exist")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from connect_core.systems.postgresql.making import tried
 from tests.postgres_tables import Database
 from tests.site import Site
 
@@ -151,6 +153,25 @@ def test_a_row_beyond_a_limit_of_the_database_is_rejected(bare_site: Site, datab
     assert database.run("SELECT id FROM orders ORDER BY id") == [("a",), ("b",)]
     [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
     assert letter["kind"] == "ProgramLimitExceeded"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("CREATE TABLE orders (id bigint)", "Another session made it meanwhile: Try again"),
+        ("ALTER TABLE orders ADD COLUMN id text", "Another session made it meanwhile: Try again"),
+        ("ALTER TABLE orders ADD COLUMN more nothing", "The database does not take it: UndefinedObject"),
+        ("ALTER TABLE orders ADD COLUMN more text", ""),
+    ],
+)
+def test_what_the_database_would_not_do_is_said_and_nothing_is_done(
+    database: Database, statement: str, words: str
+) -> None:
+    database.run("CREATE TABLE orders (id bigint)")
+    with closing(database.connected(autocommit=True)) as session:
+        said = tried(session, statement, "orders")
+    assert (said.startswith(words), bool(said)) == (True, bool(words)), said
+    assert database.run(COLUMNS) == [("id", "bigint", False)]
 
 
 def test_who_may_not_make_or_change_a_table_is_told_so(bare_site: Site, database: Database) -> None:

@@ -85,6 +85,12 @@ def test_whether_a_pattern_names_a_path(path: str, pattern: str, met: bool) -> N
     assert matches(path, pattern) is met
 
 
+def test_an_address_is_no_path(roots: tuple[Path, ...]) -> None:
+    """It may hold a password, which would be stored."""
+    with pytest.raises(ValueError, match="is an address; name a file"):
+        absolute_path("https://user:canary@host/a", roots)
+
+
 @pytest.mark.parametrize("path", [".waybill/ledger.db", ".waybill/ledger.db-wal", "link", "x/../.waybill/ledger.db"])
 def test_the_ledger_is_no_file_of_a_connector(path: str, tmp_path: Path) -> None:
     (tmp_path / ".waybill").mkdir()

@@ -189,3 +189,14 @@ def test_afterwards_it_is_nobody_again(opened: AtWork) -> None:
     with reading() as mine:
         assert mine.settings.user == "ann"
         set_state(mine, "copy", "paused")
+
+
+def test_a_refusal_names_no_connector_of_another_team(opened: AtWork, folder: Path) -> None:
+    """The connector `copy` writes out/copy.txt, and reads logs/*.log."""
+    wanted = SOURCE | {"file": str(folder / "out" / "copy.txt")}
+    with callers.calling(caller("admin", "team-a-*")):
+        hidden = str(flat.faults_of("team-a-x", wanted))
+    with callers.calling(caller("admin", "team-a-*", "copy")):
+        shown = str(flat.faults_of("team-a-x", wanted))
+    assert "connector copy" in shown
+    assert shown.replace("connector copy", "another connector") == hidden

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Unreachable
 from connect_core.ledger import Ledger
 from connect_core.service import connectors
 from connect_core.service.kept_ledgers import KeptLedgers, keeping
@@ -59,6 +59,17 @@ def test_one_that_was_upgraded_meanwhile_is_refused(opened: AtWork, kept: KeptLe
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
         newer.commit()
     with pytest.raises(ConfigError, match="ahead of this code"):
+        opened_now()
+
+
+def test_a_damaged_one_is_told_as_one_that_does_not_answer(opened: AtWork, kept: KeptLedgers) -> None:
+    """And not as a defect of ours."""
+    for suffix in ("-wal", "-shm"):
+        Path(f"{opened.home / 'ledger.db'}{suffix}").unlink(missing_ok=True)
+    damaged = opened.home / "damaged"
+    damaged.write_bytes(b"no database" * 1000)
+    damaged.replace(opened.home / "ledger.db")
+    with pytest.raises(Unreachable, match=r"The ledger is damaged: .*Bring it back from a backup"):
         opened_now()
 
 
