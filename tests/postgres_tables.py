@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,3 +49,21 @@ class Database:
 
     def source(self, table: str, **more: Any) -> dict[str, Any]:
         return {"postgresql": {**self.options, "table": table, **more}}
+
+    def changes(self, *tables: str, **more: Any) -> dict[str, Any]:
+        return {"postgresql_changes": {**self.options, "tables": [*tables], **more}}
+
+    def drop_slots(self) -> None:
+        """Else what they keep, and their number, grow from test to test."""
+        self.run(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
+            " WHERE database = current_database() AND active_pid IS NOT NULL"
+        )
+        for _ in range(50):
+            with suppress(psycopg2.errors.ObjectInUse):
+                self.run(
+                    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                    " WHERE database = current_database()"
+                )
+                return
+            time.sleep(0.1)

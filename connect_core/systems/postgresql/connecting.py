@@ -6,7 +6,9 @@ from typing import Any
 
 import psycopg2
 from psycopg2.extensions import connection
+from psycopg2.extras import LogicalReplicationConnection
 
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import PostgresOptions, PostgresSinkOptions
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
@@ -18,21 +20,32 @@ _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_coun
 def connected(options: PostgresOptions, where: str) -> connection:
     """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
     with understood(where):
-        database = psycopg2.connect(
-            host=options.host,
-            port=options.port,
-            dbname=options.database,
-            user=options.user,
-            password=options.password,
-            connect_timeout=options.connect_timeout_s,
-            application_name="waybill",
-            client_encoding="UTF8",
-            options=_settings(options),
-            **_KEEPALIVES,
-            **_tls(options),
-        )
+        database = psycopg2.connect(**_access(options), options=_settings(options))
         database.autocommit = True
     return database
+
+
+def replicating(options: PostgresChangesOptions, where: str) -> LogicalReplicationConnection:
+    """A connection that follows the log. Raises Unreachable and ConfigError."""
+    with understood(where):
+        return psycopg2.connect(
+            **_access(options), options=_settings(options), connection_factory=LogicalReplicationConnection
+        )
+
+
+def _access(options: PostgresOptions) -> dict[str, Any]:
+    return {
+        "host": options.host,
+        "port": options.port,
+        "dbname": options.database,
+        "user": options.user,
+        "password": options.password,
+        "connect_timeout": options.connect_timeout_s,
+        "application_name": options.application,
+        "client_encoding": "UTF8",
+        **_KEEPALIVES,
+        **_tls(options),
+    }
 
 
 def _settings(options: PostgresOptions) -> str:
@@ -50,7 +63,7 @@ def _settings(options: PostgresOptions) -> str:
     if isinstance(options, PostgresSourceOptions):
         # A policy that hides rows is an error: a row that is shown later would never be read.
         said |= {"default_transaction_read_only": "on", "row_security": "off"}
-    if isinstance(options, PostgresSinkOptions | PostgresSourceOptions):
+    if isinstance(options, PostgresSinkOptions | PostgresSourceOptions | PostgresChangesOptions):
         statement, lock = round(options.statement_timeout_s * 1000), round(options.lock_timeout_s * 1000)
         said |= {
             "statement_timeout": str(max(1, statement)),

@@ -79,6 +79,11 @@ class PostgresOptions(BaseModel):
         return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
 
     @property
+    def application(self) -> str:
+        """The name under which the server lists our connections."""
+        return "waybill"
+
+    @property
     def address(self) -> str:
         return f"{self.host}:{self.port}/{self.database}"
 

@@ -1,0 +1,138 @@
+"""Changes of rows -> events as Debezium writes them, in JSON without a schema. Pure.
+
+A change is the same bytes whenever it is read: nothing in an event depends on when, or by whom.
+https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "Data change events"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from json.encoder import encode_basestring as quoted
+from typing import NamedTuple
+
+from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Begin, Change, Relation, Tuple
+from connect_core.systems.postgresql.changes.values import ToJson, Unfit, to_json
+
+UNAVAILABLE = '"__debezium_unavailable_value"'
+"""What consumers know as a value that is not there."""
+
+
+class Event(NamedTuple):
+    """`unfit` is why the event cannot have one of its values; that one is then in it as the database writes it."""
+
+    topic: str
+    key: str | None
+    value: bytes
+    at_ms: int
+    unfit: str = ""
+
+
+@dataclass
+class _Layout:
+    """How rows of a relation are written: of each column its name, quoted with a colon, and what makes its value."""
+
+    topic: str
+    columns: list[tuple[str, ToJson]]
+    key: list[int]
+    source: str
+
+
+class EventWriter:
+    """Of one stream: what relations and types are is said in it, before what is of them."""
+
+    def __init__(self, database: str, primary_key: Callable[[Relation], Collection[str]]) -> None:
+        """`primary_key` is asked for the columns of that of a relation whose stream does not tell them."""
+        self._database, self._primary_key = database, primary_key
+        self._types: dict[int, str] = {}
+        self._layouts: dict[int, _Layout] = {}
+        self._begin, self._number, self._by_table = Begin(0, 0, 0), 0, dict[str, int]()
+
+    def knows_type(self, oid: int, name: str) -> None:
+        self._types[oid] = name
+
+    def knows(self, of: Relation) -> None:
+        columns = [
+            (f"{quoted(one.name)}:", to_json(one.kind, one.modifier, self._types.get(one.kind, "")))
+            for one in of.columns
+        ]
+        names = {one.name for one in of.columns if one.of_key} if of.identity != FULL else self._primary_key(of)
+        key = [place for place, one in enumerate(of.columns) if one.name in names]
+        place = ",".join(
+            f'"{name}":{quoted(text)}'
+            for name, text in (("db", self._database), ("schema", of.schema), ("table", of.table))
+        )
+        self._layouts[of.oid] = _Layout(f"{of.schema}.{of.table}", columns, key, place)
+
+    def begins(self, transaction: Begin) -> None:
+        self._begin, self._number, self._by_table = transaction, 0, {}
+
+    def topic(self, relation: int) -> str:
+        """The table's schema and name."""
+        return self._layouts[relation].topic
+
+    def change(self, of: Change, lsn: int) -> Event:
+        layout = self._layouts[of.relation]
+        old, new = of.old, of.new
+        if new is not None and old is not None and not of.of_key:
+            new = [was if one is UNCHANGED else one for one, was in zip(new, old, strict=True)]
+        unfit: list[str] = []
+        before = "null" if old is None else self._row(layout, old, unfit, only=layout.key if of.of_key else None)
+        after = "null" if new is None else self._row(layout, new, unfit)
+        value = f'{{"before":{before},"after":{after},{self._rest(layout, of.operation, lsn)}}}'
+        key = self._key(layout, new if new is not None else old, unfit)
+        return Event(layout.topic, key, value.encode(), self._begin.at_ms, unfit[0] if unfit else "")
+
+    def truncated(self, relation: int, lsn: int) -> Event:
+        layout = self._layouts[relation]
+        return Event(layout.topic, None, f"{{{self._rest(layout, 't', lsn)}}}".encode(), self._begin.at_ms)
+
+    def passed(self, relation: int) -> None:
+        """A change that nobody wants is counted in its transaction all the same."""
+        self._order(self._layouts[relation])
+
+    def _order(self, layout: _Layout) -> tuple[int, int]:
+        self._number += 1
+        within = self._by_table[layout.topic] = self._by_table.get(layout.topic, 0) + 1
+        return self._number, within
+
+    def _rest(self, layout: _Layout, operation: str, lsn: int) -> str:
+        number, within = self._order(layout)
+        begin = self._begin
+        return (
+            f'"source":{{"version":"1","connector":"postgresql","name":{quoted(self._database)},"ts_ms":{begin.at_ms},'
+            f'"snapshot":"false",{layout.source},"txId":{begin.xid},"lsn":{lsn}}},'
+            f'"transaction":{{"id":"{begin.xid}:{begin.commit}","total_order":{number},'
+            f'"data_collection_order":{within}}},"op":"{operation}","ts_ms":{begin.at_ms}'
+        )
+
+    def _row(self, layout: _Layout, values: Tuple, unfit: list[str], only: list[int] | None = None) -> str:
+        """`only`: the places of what is there; of an old key the others are null, and not known."""
+        written = []
+        for place, ((name, write), value) in enumerate(zip(layout.columns, values, strict=True)):
+            if only is not None and place not in only:
+                continue
+            if value is None:
+                written.append(f"{name}null")
+            elif value is UNCHANGED:
+                written.append(name + UNAVAILABLE)
+            else:
+                written.append(name + _value(name, write, str(value), unfit))
+        return f"{{{','.join(written)}}}"
+
+    def _key(self, layout: _Layout, values: Tuple | None, unfit: list[str]) -> str | None:
+        """Of one column its text; of several an object."""
+        if not values or not layout.key:
+            return None
+        if len(layout.key) == 1:
+            value = values[layout.key[0]]
+            return value if isinstance(value, str) else None
+        return self._row(layout, values, unfit, only=layout.key)
+
+
+def _value(name: str, write: ToJson, text: str, unfit: list[str]) -> str:
+    try:
+        return write(text)
+    except Unfit as why:
+        unfit.append(f"{name[:-1]}: {why}")
+        return quoted(text)

@@ -1,0 +1,42 @@
+"""What Waybill knows of the change stream of PostgreSQL: see `sdk.plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
+from connect_core.systems.postgresql.changes.guarantee import GUARANTEE
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+
+
+def _source(options: PostgresChangesOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.postgresql.changes.source import PostgresChangesSource
+
+    return PostgresChangesSource(options, resources)
+
+
+def _guarantee(role: Role, options: Json) -> Guarantee:
+    return GUARANTEE
+
+
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    from connect_core.systems.postgresql.changes.probing import probe
+
+    return probe(options)
+
+
+PLUGIN = Plugin(
+    name="postgresql_changes",
+    title="Changes of tables of PostgreSQL",
+    source_options=PostgresChangesOptions,
+    open_source=_source,
+    remote_state=("source",),
+    source_fields=frozenset({"payload", "text", "topic", "key"}),
+    guarantee=_guarantee,
+    probe=_probe,
+    unit="changes",
+)

@@ -1,0 +1,205 @@
+"""The stream of a slot -> batches of events, each with where whole transactions end.
+
+The server gives transactions whole, in the order of their commits, and the same ones again after each place that is
+asked for. Changes are numbered as they come; a place between two transactions is also a place in the log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from select import select
+from typing import NamedTuple
+
+import pyarrow as pa
+from psycopg2.extras import ReplicationCursor
+
+from connect_core import clock
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.records import OPERATION_NONE
+from connect_core.sdk.values import Limit, Reject, SourceBatch
+from connect_core.systems.postgresql.catalog import quoted_name
+from connect_core.systems.postgresql.changes.events import Event, EventWriter
+from connect_core.systems.postgresql.changes.messages import (
+    Begin,
+    Change,
+    Commit,
+    Relation,
+    Truncate,
+    TypeName,
+    decoded,
+)
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.slots import lsn_text, publication_known
+from connect_core.systems.postgresql.connecting import replicating
+from connect_core.systems.postgresql.failures import understood
+
+MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
+"""Of one batch: what is larger is torn, in memory and in the target."""
+_STATUS_S = 10
+"""Between two signs of life to the server, which ends a silent connection after a minute."""
+_LOOK_S = 0.5
+
+
+class Place(NamedTuple):
+    """`number` is that of the first change behind the place `lsn` of the log, where a transaction ended."""
+
+    number: int
+    lsn: int
+
+
+@dataclass
+class _Taken:
+    """Events that no batch has yet."""
+
+    first: int
+    numbers: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    left_out: list[int] = field(default_factory=list)
+    size: int = 0
+
+
+class ChangeReader:
+    """From `begin`, a place between transactions, on; what is before `offset` was delivered before. Used once, and
+    closed by whoever is done with it: the server gives a slot to one reader."""
+
+    def __init__(
+        self,
+        options: PostgresChangesOptions,
+        where: str,
+        begin: Place,
+        offset: int,
+        primary_key: Callable[[Relation], Collection[str]],
+    ) -> None:
+        self._options, self._where, self._from, self._offset = options, where, begin, offset
+        self._writer = EventWriter(options.database, primary_key)
+        self._wanted: dict[int, bool] = {}
+        self._number = begin.number
+        self._whole = offset
+        """Up to where whole transactions are taken."""
+        self._taken = _Taken(offset)
+        self._ends = [begin]
+
+    def place(self, offset: int) -> Place:
+        """The last end of a transaction at or before it."""
+        return self._ends[bisect_right(self._ends, offset, key=lambda one: one.number) - 1]
+
+    def batches(self, end: int, limit: Limit, idle_s: float) -> Generator[SourceBatch, None, None]:
+        """Until the number `end`, the end of the quantum, or until nothing has come for so many seconds. A batch ends
+        where a transaction does, unless that alone is larger than a batch may be."""
+        with self._messages() as cursor:
+            came_at = clock.monotonic()
+            while self._taken.first < end and limit.quantum_left_s() > 0:
+                message = cursor.read_message()
+                if message is not None:
+                    self._take(message.payload, message.data_start, end)
+                    came_at = clock.monotonic()
+                    if not self._is_full(end):
+                        continue
+                if (batch := self._batch(end)) is not None:
+                    yield batch
+                    came_at = clock.monotonic()
+                elif message is None:
+                    left_s = min(idle_s - (clock.monotonic() - came_at), limit.quantum_left_s())
+                    if left_s <= 0:
+                        return
+                    select([cursor], [], [], min(left_s, _LOOK_S))
+
+    @contextmanager
+    def _messages(self) -> Iterator[ReplicationCursor]:
+        options, where = self._options, self._where
+        with (
+            closing(replicating(options, where)) as database,
+            understood(where),
+            publication_known(options, where),
+            database.cursor() as cursor,
+        ):
+            cursor.start_replication(
+                slot_name=options.slot_name,
+                start_lsn=lsn_text(self._from.lsn),
+                status_interval=_STATUS_S,
+                options={"proto_version": "1", "publication_names": quoted_name(options.publication_name)},
+            )
+            yield cursor
+
+    def _take(self, data: bytes, lsn: int, end: int) -> None:
+        message = decoded(data)
+        if isinstance(message, Change):
+            self._count(message.relation, lambda: self._writer.change(message, lsn))
+        elif isinstance(message, Begin):
+            self._writer.begins(message)
+        elif isinstance(message, Commit):
+            self._commit(message)
+        elif isinstance(message, Relation):
+            self._writer.knows(message)
+            self._wanted[message.oid] = self._options.wants(message.schema, message.table)
+        elif isinstance(message, TypeName):
+            self._writer.knows_type(message.oid, message.name)
+        elif isinstance(message, Truncate):
+            for one in message.relations:
+                self._count(one, lambda relation=one: self._writer.truncated(relation, lsn))  # type: ignore[misc]
+
+    def _count(self, relation: int, event: Callable[[], Event]) -> None:
+        number = self._number
+        self._number += 1
+        if number < self._offset or not self._wanted[relation]:
+            self._writer.passed(relation)
+            if number >= self._offset:
+                self._taken.left_out.append(number)
+            return
+        made = event()
+        self._taken.numbers.append(number)
+        self._taken.events.append(made)
+        self._taken.size += len(made.value)
+
+    def _commit(self, message: Commit) -> None:
+        place = Place(self._number, message.end)
+        if self._ends[-1].number == place.number:  # nothing of the publication was in it
+            self._ends[-1] = place
+        else:
+            self._ends.append(place)
+        self._whole = max(self._whole, self._number)
+
+    def _is_full(self, end: int) -> bool:
+        taken = self._taken
+        return self._number >= end or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
+
+    def _batch(self, end: int) -> SourceBatch | None:
+        """What is taken of whole transactions; of one that fills a batch alone what there is of it."""
+        behind = self._whole if self._whole > self._taken.first else self._number if self._is_full(end) else 0
+        behind = min(behind, end)
+        if behind <= self._taken.first:
+            return None
+        taken, rows = self._taken, bisect_right(self._taken.numbers, behind - 1)
+        aside = bisect_right(taken.left_out, behind - 1)
+        batch = batch_of(taken.numbers[:rows], taken.events[:rows], behind, tuple(taken.left_out[:aside]))
+        rest = taken.events[rows:]
+        self._taken = _Taken(
+            behind, taken.numbers[rows:], rest, taken.left_out[aside:], sum(len(one.value) for one in rest)
+        )
+        return batch
+
+
+def batch_of(numbers: list[int], events: list[Event], behind: int, left_out: tuple[int, ...]) -> SourceBatch:
+    fit = [place for place, one in enumerate(events) if not one.unfit]
+    rejects = tuple(
+        Reject(number, 0, "read", "Unfit", one.unfit, one.value, one.topic)
+        for number, one in zip(numbers, events, strict=True)
+        if one.unfit
+    )
+    if rejects:
+        numbers, events = [numbers[place] for place in fit], [events[place] for place in fit]
+    given = {
+        "topic": pa.array([one.topic for one in events], pa.string()),
+        "key": pa.array([one.key for one in events], pa.string()),
+        "value": pa.array([one.value for one in events], pa.binary()),
+        "offset": pa.array(numbers, pa.int64()),
+        "timestamp": pa.array([one.at_ms for one in events], RECORD_SCHEMA.field("timestamp").type),
+        "operation": pa.array([OPERATION_NONE] * len(events), pa.int8()),
+    }
+    columns = [given[one.name] if one.name in given else pa.nulls(len(events), one.type) for one in RECORD_SCHEMA]
+    return SourceBatch(
+        pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA), behind, rejects=rejects, filtered=left_out
+    )

@@ -1,0 +1,297 @@
+"""The slot, the publication and the log of a database, by SQL: what is there, made, moved on, counted, dropped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+import psycopg2
+from psycopg2.extensions import cursor
+
+from connect_core import clock
+from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.systems.postgresql.catalog import quoted_name
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.connecting import replicating
+from connect_core.systems.postgresql.failures import understood
+
+OLDEST = 140000
+"""The oldest version that has all that is asked for here."""
+PLUGIN = "pgoutput"
+_BUSY_S, _AGAIN_S = 10.0, 0.1
+"""How long a slot may be in use by a process of ours that is ending."""
+
+_SERVER = """
+SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('server_encoding'),
+       current_setting('wal_level'), (SELECT system_identifier FROM pg_control_system()),
+       (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+_LOG = "SELECT pg_current_wal_flush_lsn()::text, substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8)"
+_SLOT = """
+SELECT plugin, database, temporary, wal_status, confirmed_flush_lsn::text, active_pid, restart_lsn IS NULL
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+_COUNT = """
+SELECT coalesce(sum(CASE get_byte(data, 0) WHEN 73 THEN 1 WHEN 85 THEN 1 WHEN 68 THEN 1
+                    WHEN 84 THEN get_byte(data, 3) * 256 + get_byte(data, 4) ELSE 0 END), 0), count(*)
+FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)
+"""
+"""Changes of rows by the first byte of each message (I, U, D; T has a number of tables), and how many messages."""
+_PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+_PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"
+_OF_OURS = """
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[]))
+"""
+_OF_OTHERS = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT pg_has_role(c.relowner, 'USAGE')"
+_WITH_LARGE_VALUES = f"SELECT n.nspname, c.relname {_OF_OURS} AND c.reltoastrelid <> 0 AND c.relreplident <> 'f'"
+_WITHOUT_IDENTITY = f"""
+SELECT n.nspname, c.relname {_OF_OURS} AND (c.relreplident = 'n'
+   OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
+"""
+_MISSING_TABLES = """
+SELECT * FROM unnest(%s::text[], %s::text[]) t (s, n)
+WHERE to_regclass(quote_ident(s) || '.' || quote_ident(n)) IS NULL
+"""
+_PRIMARY_KEY = """
+SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+WHERE i.indrelid = %s AND i.indisprimary
+"""
+
+
+class Log(NamedTuple):
+    """Which log a database writes, and where it ends now."""
+
+    cluster: str
+    """A digest of cluster and database."""
+    timeline: int
+    end: int
+
+
+class Slot(NamedTuple):
+    confirmed: int
+    """Changes that were committed before it are not given again."""
+    is_lost: bool
+    """Whether the server has removed what it kept for it."""
+    active_pid: int | None
+
+
+def lsn_of(text: str) -> int:
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_text(lsn: int) -> str:
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def look_at_log(asking: cursor, where: str) -> Log:
+    """Raises ConfigError where nothing of its changes can be read."""
+    asking.execute(_SERVER)
+    standby, version, encoding, level, cluster, database = _row(asking)
+    if standby:
+        raise Unreachable("The server is a standby", where=where, next_step="Name the primary, or wait for it")
+    if version < OLDEST:
+        raise ConfigError("The server is older than PostgreSQL 14", where=where, next_step="Use a newer one")
+    if encoding != "UTF8":
+        raise ConfigError(f"The database is in {encoding}", where=where, next_step="Its encoding must be UTF8")
+    if level != "logical":
+        step = "Set wal_level = logical and restart the server"
+        raise ConfigError(f"The server's wal_level is {level}", where=where, next_step=step)
+    asking.execute(_LOG)
+    end, timeline = _row(asking)
+    return Log(
+        hashlib.blake2b(f"{cluster}.{database}".encode(), digest_size=8).hexdigest(), int(timeline, 16), lsn_of(end)
+    )
+
+
+def left_timeline(options: PostgresChangesOptions, where: str, known: int, now: int) -> int | None:
+    """Where the log of timeline `now` has left that of `known`; None where it does not come from it."""
+    with closing(replicating(options, where)) as database, understood(where), database.cursor() as asking:
+        asking.execute(f"TIMELINE_HISTORY {now}")
+        _, content = _row(asking)
+    text = content if isinstance(content, str) else bytes(content).decode()
+    lines = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+    return next((lsn_of(line[1]) for line in lines if int(line[0]) == known), None)
+
+
+def look_at_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> Slot | None:
+    """None where there is none. Raises ConfigError for one that is no slot of ours."""
+    asking.execute(_SLOT, (options.slot_name,))
+    found = asking.fetchone()
+    if found is None:
+        return None
+    plugin, database, temporary, status, confirmed, pid, nothing_kept = found
+    if plugin != PLUGIN or database != options.database or temporary:
+        raise ConfigError(
+            f"Slot {options.slot_name} is not a lasting one of {PLUGIN} in this database",
+            where=where,
+            next_step="Name another slot",
+        )
+    return Slot(lsn_of(confirmed or "0/0"), status == "lost" or nothing_kept, pid)
+
+
+def make_slot(asking: cursor, options: PostgresChangesOptions) -> None:
+    """Waits until transactions end that are open now."""
+    asking.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (options.slot_name, PLUGIN))
+
+
+def drop_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
+    wait_until_free(asking, options, where)
+    asking.execute(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+        (options.slot_name,),
+    )
+
+
+def move_slot(asking: cursor, options: PostgresChangesOptions, lsn: int) -> None:
+    """The server may remove what was before."""
+    asking.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (options.slot_name, lsn_text(lsn)))
+
+
+def wait_until_free(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
+    """Of a reader of ours that has ended the server knows in a moment; of one on a host that is gone within a minute.
+    Raises Unreachable where somebody still reads it."""
+    until = clock.monotonic() + _BUSY_S
+    while (slot := look_at_slot(asking, options, where)) is not None and slot.active_pid is not None:
+        if clock.monotonic() >= until:
+            raise in_use(options, where, slot.active_pid)
+        clock.sleep(_AGAIN_S)
+
+
+def in_use(options: PostgresChangesOptions, where: str, pid: int | None = None) -> Unreachable:
+    by = f"process {pid} of the server" if pid else "somebody else"
+    return Unreachable(
+        f"Slot {options.slot_name} is read by {by}",
+        where=where,
+        next_step="If that is no earlier run of this connector, stop it: only one may read a slot",
+    )
+
+
+@contextmanager
+def publication_known(options: PostgresChangesOptions, where: str) -> Iterator[None]:
+    """Around the reading of changes: the server looks for the publication as it was when they were made."""
+    try:
+        yield
+    except psycopg2.errors.UndefinedObject:
+        raise ConfigError(
+            f"Publication {options.publication_name} was not there when the next changes were made, so they cannot be"
+            " read",
+            where=where,
+            next_step=f"Drop slot {options.slot_name}: the next run says what is lost, and a new slot begins behind it",
+        ) from None
+
+
+def count_changes(
+    asking: cursor, options: PostgresChangesOptions, where: str, upto: int, most: int
+) -> tuple[int, bool]:
+    """Of the published tables from the slot's place to `upto`, and whether there may be more: whole transactions, until
+    there are about so many messages."""
+    with publication_known(options, where):
+        asking.execute(_COUNT, (options.slot_name, lsn_text(upto), most, quoted_name(options.publication_name)))
+    changes, messages = _row(asking)
+    return int(changes), messages >= most
+
+
+def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
+    """Makes ours, or makes it one of the tables that the document names now. Raises ConfigError for tables that cannot
+    be published, and for a publication of somebody else that leaves something out."""
+    missing = unpublished(asking, options, where)
+    if options.publication is not None:
+        return
+    name, named = quoted_name(options.publication_name), options.named()
+    tables = ", ".join(f"{quoted_name(schema)}.{quoted_name(table)}" for schema, table in named)
+    published = _published(asking, options)
+    if published is None:
+        asking.execute(
+            f"CREATE PUBLICATION {name} FOR TABLE {tables}"
+            " WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
+        )
+    elif missing or published != {*named}:
+        asking.execute(f"ALTER PUBLICATION {name} SET TABLE {tables}")
+
+
+def unpublished(asking: cursor, options: PostgresChangesOptions, where: str) -> list[tuple[str, str]]:
+    """The tables that our publication must still be given."""
+    named = options.named()
+    _require_tables(asking, named, where)
+    published = _published(asking, options)
+    left_out = sorted({*named} - (published or set()))
+    if options.publication is not None:
+        _require_publication(asking, options.publication, left_out, where)
+    return left_out
+
+
+def _published(asking: cursor, options: PostgresChangesOptions) -> set[tuple[str, str]] | None:
+    """None where there is no such publication."""
+    asking.execute(_PUBLICATION, (options.publication_name,))
+    if asking.fetchone() is None:
+        return None
+    asking.execute(_PUBLISHED, (options.publication_name,))
+    return {(schema, table) for schema, table in asking.fetchall()}
+
+
+def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables that may keep values apart from their rows, and log no whole old row."""
+    asking.execute(_WITH_LARGE_VALUES, _columns(options.named()))
+    return [words([one]) for one in asking.fetchall()]
+
+
+def of_others(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables that the user does not own."""
+    asking.execute(_OF_OTHERS, _columns(options.named()))
+    return [words([one]) for one in asking.fetchall()]
+
+
+def _columns(named: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [one for one, _ in named], [one for _, one in named]
+
+
+def _require_tables(asking: cursor, named: Collection[tuple[str, str]], where: str) -> None:
+    asking.execute(_MISSING_TABLES, _columns(named))
+    if missing := asking.fetchall():
+        step = "Make it, or name another one; the next attempt looks again"
+        raise Unreachable(f"There is no table {words(missing)}", where=where, next_step=step)
+    asking.execute(_WITHOUT_IDENTITY, _columns(named))
+    if unfit := asking.fetchall():
+        raise ConfigError(
+            f"Table {words(unfit)} has no replica identity: if it were published, its updates and deletes would fail",
+            where=where,
+            next_step="Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL",
+        )
+
+
+def _require_publication(asking: cursor, name: str, left_out: Collection[tuple[str, str]], where: str) -> None:
+    asking.execute(_PUBLICATION, (name,))
+    found = asking.fetchone()
+    if found is None:
+        raise ConfigError(f"There is no publication {name}", where=where, next_step="Make it, or name another one")
+    if left_out:
+        step = f"ALTER PUBLICATION {name} ADD TABLE …"
+        raise ConfigError(f"Publication {name} does not have {words(left_out)}", where=where, next_step=step)
+    if not found[0]:
+        step = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
+        raise ConfigError(f"Publication {name} leaves out kinds of changes", where=where, next_step=step)
+
+
+def drop_publication(asking: cursor, options: PostgresChangesOptions) -> None:
+    asking.execute(f"DROP PUBLICATION IF EXISTS {quoted_name(options.publication_name)}")
+
+
+def primary_key(asking: cursor, relation: int) -> list[str]:
+    """The names of its columns."""
+    asking.execute(_PRIMARY_KEY, (relation,))
+    return [name for (name,) in asking.fetchall()]
+
+
+def words(tables: Collection[tuple[str, str]]) -> str:
+    return ", ".join(f"{schema}.{table}" for schema, table in tables)
+
+
+def _row(asking: cursor) -> tuple[Any, ...]:
+    found: tuple[Any, ...] | None = asking.fetchone()
+    if found is None:
+        raise Refused("The database gives no answer", next_step="Try again")
+    return found

@@ -1,0 +1,287 @@
+"""What happens to the rows of tables, each change once, in the order of commits.
+
+Changes are numbered as they come out of the slot. The evidence of a position is the last place in the log at or before
+it where a transaction ended, with the number of the change behind it. The slot keeps all that is behind the position
+that is settled: it is moved on by the driver alone, after the ledger knows it. So what it no longer gives was lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+from psycopg2.extensions import connection, cursor
+
+from connect_core import clock
+from connect_core.errors import ConfigError, DataError, Failure, Retriable, WaybillError
+from connect_core.sdk.batches import value_lengths
+from connect_core.sdk.kits.one_partition import failure_of_one
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.postgresql.changes import slots
+from connect_core.systems.postgresql.changes.messages import Relation
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
+from connect_core.systems.postgresql.changes.slots import Log, Slot
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.failures import made, understood
+
+MOST_MESSAGES = 200_000
+"""That a look counts: what is behind them is for the next one."""
+_MOVED = 1 << 20
+"""Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
+what other tables write."""
+_FOREVER_S = 1e9
+_CLUSTER, _TIMELINE, _AT, _LSN = "cluster", "timeline", "at", "lsn"
+"""Keys of the evidence."""
+
+
+class PostgresChangesSource:
+    def __init__(self, options: PostgresChangesOptions, resources: ExitStack | None = None) -> None:
+        self._options = options
+        self._partition = Partition(options.database)
+        self._where = f"{options.address}, slot {options.slot_name}"
+        self._database: connection | None = None
+        self._reader: ChangeReader | None = None
+        if resources is not None:
+            resources.callback(self._disconnect)
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return [self._partition]
+
+    def topic(self, partition: Partition) -> str:
+        return ""
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """Makes what is missing of slot and publication. A partition of another database is retired."""
+        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
+
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        raise ConfigError(
+            "A slot gives nothing again that is settled", next_step="Read the tables by a source of `postgresql`"
+        )
+
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        return self._batches(wanted, limit, _FOREVER_S)
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        """The log may grow for other tables: the next look counts."""
+        until, began = clock.monotonic() + limit_s, self._end_of_log()
+        while (left_s := until - clock.monotonic()) > 0:
+            clock.sleep(min(self._options.every_s, left_s))
+            if began is None or self._end_of_log() != began:
+                return
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
+        [one] = wanted
+        try:
+            for batch in self._batches(one, limit, idle_timeout_s):
+                yield one, batch
+        except WaybillError as error:
+            yield one, Failure.of(error)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        if self._reader is None or end == wanted.begin:
+            return wanted.evidence
+        return {**wanted.evidence, **_as_json(self._reader.place(end))}
+
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
+        """While a worker follows, the slot is its: a later look moves it on."""
+        if at := positions.get(self._partition):
+            with self._asking() as asking:
+                slot, place = slots.look_at_slot(asking, self._options, self._where), _place_in(at)
+                if slot is not None and place is not None and not slot.is_lost and slot.active_pid is None:
+                    self._move(asking, slot, place)
+
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        """Drops what was made for this connector."""
+        options = self._options
+        with self._asking() as asking:
+            if options.slot is None:
+                slots.drop_slot(asking, options, self._where)
+            if options.publication is None:
+                slots.drop_publication(asking, options)
+        if options.slot is None:
+            return []
+        return [
+            f"Slot {options.slot} of {options.address} stays and holds the log: SELECT"
+            f" pg_drop_replication_slot('{options.slot}')"
+        ]
+
+    # -------------------------------------------------------------------------------------------------- what there is
+
+    def _bounds(self, at: Position | None) -> Bounds:
+        try:
+            with self._asking() as asking:
+                return self._look(asking, at)
+        except WaybillError as error:
+            return Bounds.unread(at, failure_of_one(error))
+
+    def _look(self, asking: cursor, at: Position | None) -> Bounds:
+        log = slots.look_at_log(asking, self._where)
+        slot = slots.look_at_slot(asking, self._options, self._where)
+        if at is None:
+            return _at_begin(0, log, slot, self._options)
+        place = _place_in(at)
+        if place is None:
+            return self._begun(asking, at, log)
+        lost, slot = self._what_is_lost(at, place, log, slot)
+        if lost or slot is None:
+            gap = Gap(at.incarnation, at.offset, None, lost)
+            return replace(_at_begin(at.incarnation + 1, log, slot, self._options), gaps=(gap,), chosen=False)
+        with made(self._where):
+            slots.keep_publication(asking, self._options, self._where)
+        slots.wait_until_free(asking, self._options, self._where)
+        self._move(asking, slot, place)
+        evidence = {**at.evidence, _TIMELINE: log.timeline}
+        if at.offset < place.number:
+            gap = Gap(at.incarnation, at.offset, place.number, "the slot gives nothing again that was settled")
+            return self._counted(asking, at.incarnation, place.number, place, evidence, (gap,))
+        return self._counted(asking, at.incarnation, at.offset, place, evidence)
+
+    def _begun(self, asking: cursor, at: Position, log: Log) -> Bounds:
+        """Makes what is missing of publication and slot, in this order: the slot must know the publication. It begins
+        where nothing was read yet."""
+        with made(self._where):
+            slots.keep_publication(asking, self._options, self._where)
+        slots.wait_until_free(asking, self._options, self._where)
+        slot = slots.look_at_slot(asking, self._options, self._where)
+        if slot is not None and slot.is_lost:
+            slots.drop_slot(asking, self._options, self._where)
+            slot = None
+        if slot is None:
+            slots.make_slot(asking, self._options)
+            slot = slots.look_at_slot(asking, self._options, self._where)
+        begin = _at_begin(at.incarnation, log, slot, self._options)
+        place = Place(0, slot.confirmed) if slot else Place(0, 0)
+        return replace(self._counted(asking, at.incarnation, 0, place, begin.evidence), chosen=True)
+
+    def _counted(
+        self,
+        asking: cursor,
+        incarnation: int,
+        offset: int,
+        place: Place,
+        evidence: Json,
+        gaps: tuple[Gap, ...] = (),
+    ) -> Bounds:
+        """With what is behind the place, at which the slot is."""
+        log = slots.look_at_log(asking, self._where)
+        changes, more = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+        end = place.number + changes
+        if end < offset:
+            raise DataError(
+                f"The slot gives {changes:,} changes, and {offset - place.number:,} were read before",
+                where=self._where,
+                next_step="Was the publication made again? To read on from another place: waybill offsets set",
+            )
+        empty = not changes and log.end - place.lsn >= _MOVED and not gaps
+        if empty:
+            evidence = {**evidence, **_as_json(Place(offset, log.end))}
+        return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
+
+    def _what_is_lost(self, at: Position, place: Place, log: Log, slot: Slot | None) -> tuple[str, Slot | None]:
+        """Why what comes behind the position cannot be read, and the slot that can be read instead."""
+        if at.evidence.get(_CLUSTER) != log.cluster:
+            return "this is another database", slot
+        if slot is None:
+            return f"slot {self._options.slot_name} was dropped", None
+        if slot.is_lost:
+            return "the server has removed the log that the slot kept (max_slot_wal_keep_size)", None
+        if slot.confirmed > place.lsn:
+            return f"slot {self._options.slot_name} was made again, or moved on by somebody else", slot
+        known = int(at.evidence.get(_TIMELINE, log.timeline))
+        if known == log.timeline:
+            return "", slot
+        left_at = slots.left_timeline(self._options, self._where, known, log.timeline)
+        if left_at is not None and place.lsn <= left_at:
+            return "", slot
+        return "a standby has taken over, and lacks what was read last", slot
+
+    def _move(self, asking: cursor, slot: Slot, place: Place) -> None:
+        if place.lsn > slot.confirmed:
+            slots.move_slot(asking, self._options, place.lsn)
+
+    # ------------------------------------------------------------------------------------------------ how it is read
+
+    def _batches(self, wanted: Range, limit: Limit, idle_s: float) -> Iterator[SourceBatch]:
+        """Whole transactions, as far as the range may hold them: the next range begins with the one that does not fit.
+        One that is larger than a range, or than a batch, is torn."""
+        place = _place_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
+        if place is None:
+            raise self._changed("The range was planned before there was a slot")
+        with self._asking() as asking:
+            slot = slots.look_at_slot(asking, self._options, self._where)
+            if slot is None or slot.is_lost or slot.confirmed > place.lsn:
+                raise self._changed("The slot was dropped or made again after this range was planned")
+            slots.wait_until_free(asking, self._options, self._where)
+        reader = self._reader = ChangeReader(self._options, self._where, place, wanted.begin, self._primary_key)
+        most, left_bytes, given = wanted.begin + wanted.max_records, wanted.max_bytes, False
+        with closing(reader.batches(min(wanted.end, most), limit, idle_s)) as batches:
+            for batch in batches:
+                torn = reader.place(batch.next_offset).number < batch.next_offset
+                if given and torn and batch.next_offset == most:
+                    return
+                yield batch
+                given = True
+                left_bytes -= int(value_lengths(batch.records.column("value")).sum())
+                if left_bytes <= 0:
+                    return
+
+    def _primary_key(self, relation: Relation) -> Collection[str]:
+        with self._asking() as asking:
+            return slots.primary_key(asking, relation.oid)
+
+    def _changed(self, what: str) -> Retriable:
+        return Retriable(what, where=self._where, next_step="The next run reports what was lost")
+
+    def _end_of_log(self) -> int | None:
+        """None where nobody can say."""
+        try:
+            with self._asking() as asking:
+                return slots.look_at_log(asking, self._where).end
+        except WaybillError:
+            return None
+
+    @contextmanager
+    def _asking(self) -> Iterator[cursor]:
+        """Over a connection that stays until something goes wrong."""
+        try:
+            if self._database is None:
+                self._database = connected(self._options, self._where)
+            with understood(self._where), self._database.cursor() as asking:
+                yield asking
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = None
+
+
+def _at_begin(incarnation: int, log: Log, slot: Slot | None, options: PostgresChangesOptions) -> Bounds:
+    """Of a slot of which nothing was read; where there is none that can be read, it is made once the ledger knows."""
+    evidence: Json = {_CLUSTER: log.cluster}
+    if slot is not None and not slot.is_lost:
+        named = f"{log.cluster}.{options.slot_name}.{slot.confirmed}"
+        origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
+        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(Place(0, slot.confirmed))}
+    return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
+
+
+def _as_json(place: Place) -> Json:
+    return {_AT: place.number, _LSN: place.lsn}
+
+
+def _place_in(at: Position) -> Place | None:
+    """None where the slot was not there when the position was chosen."""
+    return Place(int(at.evidence[_AT]), int(at.evidence[_LSN])) if _LSN in at.evidence else None
