@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
 
 pytestmark = pytest.mark.server
 
 TABLE = "CREATE TABLE orders (id int PRIMARY KEY, note text, price numeric(10,2))"
-FIELDS = {"id": "int64", "note": "text", "price": "decimal(10,2)"}
+FIELDS = {"id": "int32", "note": "text", "price": "decimal(10,2)"}
 
 
 @pytest.fixture
@@ -87,3 +88,208 @@ def test_a_table_follows_another_one(bare_site: Site, database: Database) -> Non
     run(bare_site)
     assert database.run("(TABLE orders EXCEPT TABLE copies) UNION ALL (TABLE copies EXCEPT TABLE orders)") == []
     assert database.run("SELECT count(*) FROM copies") == [(400,)]
+
+
+def test_what_is_rolled_back_never_comes(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    with database.connected() as session, session.cursor() as cursor:
+        cursor.execute("INSERT INTO orders VALUES (1); SAVEPOINT s; INSERT INTO orders VALUES (2); ROLLBACK TO s")
+        session.commit()
+        cursor.execute("INSERT INTO orders VALUES (3)")
+        session.rollback()
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1]
+
+
+def test_a_transaction_larger_than_a_range_comes_in_pieces(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    source = database.changes("orders")
+    limits = {"range_records": 7_000}
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "limits": limits})
+    run(bare_site)
+    database.run("INSERT INTO orders SELECT n, 'x' FROM generate_series(1, 25000) n", "INSERT INTO orders VALUES (0)")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [*range(1, 25_001), 0]
+    database.run("INSERT INTO orders SELECT -n, 'y' FROM generate_series(1, 5) n")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)][25_001:] == [-1, -2, -3, -4, -5]
+
+
+def test_a_range_ends_where_a_transaction_does(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE copies (LIKE orders INCLUDING INDEXES)")
+    bare_site.apply(
+        "a",
+        {
+            "source": database.changes("orders"),
+            "sink": database.sink("copies", mode="upsert"),
+            "parse": {"format": "debezium", "fields": FIELDS},
+            "limits": {"range_records": 10},
+        },
+    )
+    run(bare_site)
+    for first in range(1, 50, 7):
+        database.run(f"INSERT INTO orders SELECT n, 'x' FROM generate_series({first}, {first + 6}) n")
+    run(bare_site)
+    ends = database.run("SELECT array_agg(id ORDER BY id) FROM copies GROUP BY xmin::text ORDER BY 1")
+    assert [ids[-1] % 7 for (ids,) in ends] == [0] * len(ends)
+    assert len(ends) == 7
+
+
+def test_a_slot_that_was_dropped_is_a_loss_that_somebody_accepts(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    database.drop_slots()
+    database.run("INSERT INTO orders VALUES (2)")
+    assert "was dropped" in run(bare_site, code=5)
+    assert "was dropped" in run(bare_site, code=5)
+    run(bare_site, "--accept-gaps")
+    database.run("INSERT INTO orders VALUES (3)")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1, 3]
+
+
+def test_a_slot_that_was_moved_on_or_made_again_is_noticed(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (2)")
+    [(slot,)] = database.run("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    database.run(f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
+    assert "moved on by somebody else" in run(bare_site, code=5)
+    database.run("INSERT INTO orders VALUES (3)")
+    run(bare_site, "--accept-gaps")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1, 3]
+    database.drop_slots()
+    database.run("INSERT INTO orders VALUES (4)", f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+    assert "was made again" in run(bare_site, code=5)
+
+
+def test_a_dry_run_makes_nothing(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    bare_site.waybill("plan", "a")
+    bare_site.waybill("lag", "a")
+    assert slots(database) == ([], [])
+    run(bare_site)
+    assert [len(one) for one in slots(database)] == [1, 1]
+    assert "Slot" not in bare_site.waybill("connectors", "delete", "a", "--yes")
+    assert slots(database) == ([], [])
+
+
+def slots(database: Database) -> tuple[list[Any], list[Any]]:
+    """And publications."""
+    kept = database.run("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    return kept, database.run("SELECT pubname FROM pg_publication")
+
+
+def test_a_table_without_identity_is_not_published(bare_site: Site, database: Database) -> None:
+    """Its updates would fail, in the programs of others."""
+    database.run("CREATE TABLE orders (id int, note text)", "INSERT INTO orders VALUES (1, 'x')")
+    to_file(bare_site, database)
+    assert "no replica identity" in run(bare_site, code=2)
+    database.run("UPDATE orders SET note = 'y'", "ALTER TABLE orders REPLICA IDENTITY FULL")
+    run(bare_site)
+    database.run("UPDATE orders SET note = 'z'", "DELETE FROM orders")
+    run(bare_site)
+    assert told(bare_site) == [
+        ("u", {"id": 1, "note": "y"}, {"id": 1, "note": "z"}),
+        ("d", {"id": 1, "note": "z"}, None),
+    ]
+
+
+def test_tables_by_a_pattern_of_a_publication_of_others(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE SCHEMA sales", "CREATE TABLE sales.one (id int PRIMARY KEY)")
+    database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    to_file(bare_site, database, "sales.*", publication="everything", slot=f"own_{database.options['database']}")
+    run(bare_site)
+    database.run("CREATE TABLE sales.two (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    database.run("INSERT INTO sales.one VALUES (1)", "INSERT INTO sales.two VALUES (2)", "INSERT INTO orders VALUES (3)")
+    run(bare_site)
+    run(bare_site)
+    assert [(one["source"]["table"], one["after"]["id"]) for one in events(bare_site)] == [("one", 1), ("two", 2)]
+    said = bare_site.waybill("connectors", "delete", "a", "--yes")
+    assert "stays and holds the log" in said
+    assert [len(one) for one in slots(database)] == [1, 1]
+
+
+def test_large_values_that_do_not_change(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "ALTER TABLE orders ALTER note SET STORAGE EXTERNAL")
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1, repeat('x', 5000), 1)", "UPDATE orders SET price = 2")
+    database.run("ALTER TABLE orders REPLICA IDENTITY FULL", "UPDATE orders SET price = 3")
+    run(bare_site)
+    notes = [after["note"] for _, _, after in told(bare_site)]
+    assert notes == ["x" * 5000, "__debezium_unavailable_value", "x" * 5000]
+
+
+def test_a_value_that_no_event_can_have_becomes_a_dead_letter(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "ALTER TABLE orders ADD at timestamptz")
+    source = database.changes("orders")
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "errors": {"tolerance": "all"}})
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1, 'a', 'NaN', NULL), (2, 'b', 1, NULL), (3, 'c', NULL, 'infinity')")
+    assert "rejected: 2" in run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [2]
+    letters = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert sorted(one["message"] for one in letters) == [
+        '"at" is no moment that an event can have',
+        '"price" is no number that an event can have',
+    ]
+
+
+def test_changes_come_while_a_window_is_open(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "60s") as process:
+        wait_for(lambda: slots(database)[0], "the slot")
+        for number in range(5):
+            database.run(f"INSERT INTO orders VALUES ({number})")
+            wait_for(lambda: len(events(bare_site)) == number + 1, "the event of a row")  # noqa: B023
+        bare_site.waybill("connectors", "pause", "a")
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    [(active, behind)] = database.run(
+        "SELECT active, pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
+        " WHERE database = current_database()"
+    )
+    assert (active, behind < 1 << 20) == (False, True)
+
+
+def test_what_other_tables_write_is_not_held_up(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE busy (note text)")
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("INSERT INTO busy SELECT repeat('x', 1000) FROM generate_series(1, 5000)")
+    run(bare_site)
+    run(bare_site)
+    [(behind,)] = database.run(
+        "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots WHERE database = current_database()"
+    )
+    assert behind < 1 << 20
+    database.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1]
+
+
+def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) -> None:
+    reader = f"reader_{database.options['database']}"
+    database.run(TABLE, f"CREATE ROLE {reader} LOGIN")
+    to_file(bare_site, database)
+    said = bare_site.waybill("check", "a.yaml", "--probe")
+    assert "will be made of public.orders" in said
+    assert "exactly once" in said
+    to_file(bare_site, database, user=reader)
+    with bare_site.start("check", "a.yaml", "--probe") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    for words in ("REPLICATION", "GRANT CREATE ON DATABASE", "does not own table public.orders"):
+        assert words in said

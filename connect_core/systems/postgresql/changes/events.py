@@ -134,5 +134,5 @@ def _value(name: str, write: ToJson, text: str, unfit: list[str]) -> str:
     try:
         return write(text)
     except Unfit as why:
-        unfit.append(f"{name[:-1]}: {why}")
+        unfit.append(f"{name[:-1]} {why}")
         return quoted(text)
