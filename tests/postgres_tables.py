@@ -51,7 +51,7 @@ class Database:
         return {"postgresql": {**self.options, "table": table, **more}}
 
     def changes(self, *tables: str, **more: Any) -> dict[str, Any]:
-        return {"postgresql_changes": {**self.options, "tables": [*tables], **more}}
+        return {"postgresql_changes": {**self.options, "tables": [*tables], "snapshot": "never", **more}}
 
     def drop_slots(self) -> None:
         """Else what they keep, and their number, grow from test to test."""

@@ -6,12 +6,13 @@ https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Begin, Change, Relation, Tuple
+from connect_core.systems.postgresql.changes.snapshots import Key
 from connect_core.systems.postgresql.changes.values import ToJson, Unfit, to_json
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
@@ -46,15 +47,22 @@ class EventWriter:
         self._database, self._primary_key = database, primary_key
         self._types: dict[int, str] = {}
         self._layouts: dict[int, _Layout] = {}
+        self._chunk = _Layout("", [], [], "")
         self._begin, self._number, self._by_table = Begin(0, 0, 0), 0, dict[str, int]()
 
     def knows_type(self, oid: int, name: str) -> None:
         self._types[oid] = name
 
     def knows(self, of: Relation) -> None:
+        self._layouts[of.oid] = self._layout(of, self._types)
+
+    def knows_chunk(self, of: Relation, types: dict[int, str]) -> None:
+        """Rows of a snapshot that come next."""
+        self._chunk = self._layout(of, types)
+
+    def _layout(self, of: Relation, types: dict[int, str]) -> _Layout:
         columns = [
-            (f"{quoted(one.name)}:", to_json(one.kind, one.modifier, self._types.get(one.kind, "")))
-            for one in of.columns
+            (f"{quoted(one.name)}:", to_json(one.kind, one.modifier, types.get(one.kind, ""))) for one in of.columns
         ]
         names = {one.name for one in of.columns if one.of_key} if of.identity != FULL else self._primary_key(of)
         key = [place for place, one in enumerate(of.columns) if one.name in names]
@@ -62,7 +70,7 @@ class EventWriter:
             f'"{name}":{quoted(text)}'
             for name, text in (("db", self._database), ("schema", of.schema), ("table", of.table))
         )
-        self._layouts[of.oid] = _Layout(f"{of.schema}.{of.table}", columns, key, place)
+        return _Layout(f"{of.schema}.{of.table}", columns, key, place)
 
     def begins(self, transaction: Begin) -> None:
         self._begin, self._number, self._by_table = transaction, 0, {}
@@ -83,6 +91,26 @@ class EventWriter:
         key = self._key(layout, new if new is not None else old, unfit)
         return Event(layout.topic, key, value.encode(), self._begin.at_ms, unfit[0] if unfit else "")
 
+    def row(self, values: Tuple, lsn: int) -> Event:
+        """Of a snapshot."""
+        unfit: list[str] = []
+        after = self._row(self._chunk, values, unfit)
+        value = f'{{"before":null,"after":{after},{self._rest(self._chunk, "r", lsn)}}}'
+        key = self._key(self._chunk, values, unfit)
+        return Event(self._chunk.topic, key, value.encode(), self._begin.at_ms, unfit[0] if unfit else "")
+
+    def keys(self, of: Change) -> Iterator[Key | None]:
+        """Of the row, before and after; None where one is not known."""
+        places = self._layouts[of.relation].key
+        for values in (of.old, of.new):
+            if values is not None:
+                key = tuple(values[place] for place in places)
+                yield key if key and all(isinstance(one, str) for one in key) else None  # type: ignore[misc]
+
+    def row_key(self, values: Sequence[str | None]) -> Key:
+        """Of a row of a snapshot."""
+        return tuple(values[place] or "" for place in self._chunk.key)
+
     def truncated(self, relation: int, lsn: int) -> Event:
         layout = self._layouts[relation]
         return Event(layout.topic, None, f"{{{self._rest(layout, 't', lsn)}}}".encode(), self._begin.at_ms)
@@ -90,6 +118,10 @@ class EventWriter:
     def passed(self, relation: int) -> None:
         """A change that nobody wants is counted in its transaction all the same."""
         self._order(self._layouts[relation])
+
+    def row_passed(self) -> None:
+        """The same of a row of a snapshot."""
+        self._order(self._chunk)
 
     def _order(self, layout: _Layout) -> tuple[int, int]:
         self._number += 1
@@ -101,7 +133,8 @@ class EventWriter:
         begin = self._begin
         return (
             f'"source":{{"version":"1","connector":"postgresql","name":{quoted(self._database)},"ts_ms":{begin.at_ms},'
-            f'"snapshot":"false",{layout.source},"txId":{begin.xid},"lsn":{lsn}}},'
+            f'"snapshot":"{"incremental" if operation == "r" else "false"}",{layout.source},'
+            f'"txId":{begin.xid},"lsn":{lsn}}},'
             f'"transaction":{{"id":"{begin.xid}:{begin.commit}","total_order":{number},'
             f'"data_collection_order":{within}}},"op":"{operation}","ts_ms":{begin.at_ms}'
         )

@@ -64,11 +64,18 @@ class Change(NamedTuple):
     of_key: bool
 
 
+class Said(NamedTuple):
+    """What a program has written into the log."""
+
+    prefix: str
+    text: str
+
+
 class Truncate(NamedTuple):
     relations: tuple[int, ...]
 
 
-Message: TypeAlias = Begin | Commit | Relation | TypeName | Change | Truncate | None
+Message: TypeAlias = Begin | Commit | Relation | TypeName | Change | Truncate | Said | None
 
 
 def decoded(data: bytes) -> Message:
@@ -94,6 +101,9 @@ def _seldom(kind: bytes, data: bytes) -> Message:
     if kind == b"Y":
         _, at = _text(data, 5)
         return TypeName(_oid(data), _text(data, at)[0])
+    if kind == b"M":
+        prefix, at = _text(data, 10)
+        return Said(prefix, data[at + 4 :].decode(errors="replace"))
     if kind == b"T":
         count, _ = _TRUNCATE.unpack_from(data, 1)
         return Truncate(tuple(_LENGTH.unpack_from(data, 6 + 4 * one)[0] for one in range(count)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -40,6 +40,12 @@ class PostgresChangesOptions(PostgresOptions):
         description="A publication that somebody else has made, of these tables or of more. By default one is made of"
         " the tables, which takes their owner, and dropped with the connector",
         examples=["all_tables"],
+    )
+    snapshot: Literal["never", "initial"] = Field(
+        default="initial",
+        description="initial: the rows that are in the tables when the connector begins come too, each as it was at its"
+        " place among the changes. Tables need a primary key for that. never: changes alone",
+        examples=["never"],
     )
     every_s: float = Field(
         default=0.2,

@@ -6,6 +6,7 @@ asked for. Changes are numbered as they come; a place between two transactions i
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -27,12 +28,25 @@ from connect_core.systems.postgresql.changes.messages import (
     Change,
     Commit,
     Relation,
+    Said,
     Truncate,
     TypeName,
     decoded,
 )
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.slots import lsn_text, publication_known
+from connect_core.systems.postgresql.changes.snapshots import (
+    CHUNK,
+    END,
+    MARK,
+    REQUEST,
+    ROW,
+    Progress,
+    Snapshotting,
+    parse_chunk,
+    prefix,
+    values_of,
+)
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
 
@@ -44,10 +58,12 @@ _LOOK_S = 0.5
 
 
 class Place(NamedTuple):
-    """`number` is that of the first change behind the place `lsn` of the log, where a transaction ended."""
+    """`number` is that of the first change behind the place `lsn` of the log, where a transaction ended. `progress` is
+    how far a snapshot has come there."""
 
     number: int
     lsn: int
+    progress: Progress = Progress()
 
 
 @dataclass
@@ -76,7 +92,10 @@ class ChangeReader:
         self._options, self._where, self._from, self._offset = options, where, begin, offset
         self._writer = EventWriter(options.database, primary_key)
         self._wanted: dict[int, bool] = {}
+        self._prefixes = {one: prefix(options.slot_name, one) for one in (MARK, CHUNK, ROW, END, REQUEST)}
+        self._snapshot = Snapshotting(begin.progress)
         self._number = begin.number
+        self._lsn = begin.lsn
         self._whole = offset
         """Up to where whole transactions are taken."""
         self._taken = _Taken(offset)
@@ -120,13 +139,18 @@ class ChangeReader:
                 slot_name=options.slot_name,
                 start_lsn=lsn_text(self._from.lsn),
                 status_interval=_STATUS_S,
-                options={"proto_version": "1", "publication_names": quoted_name(options.publication_name)},
+                options={
+                    "proto_version": "1",
+                    "publication_names": quoted_name(options.publication_name),
+                    "messages": "true",
+                },
             )
             yield cursor
 
     def _take(self, data: bytes, lsn: int, end: int) -> None:
         message = decoded(data)
         if isinstance(message, Change):
+            self._note_keys(message)
             self._count(message.relation, lambda: self._writer.change(message, lsn))
         elif isinstance(message, Begin):
             self._writer.begins(message)
@@ -139,28 +163,77 @@ class ChangeReader:
             self._writer.knows_type(message.oid, message.name)
         elif isinstance(message, Truncate):
             for one in message.relations:
+                self._snapshot.changed(self._writer.topic(one), None)
                 self._count(one, lambda relation=one: self._writer.truncated(relation, lsn))  # type: ignore[misc]
 
-    def _count(self, relation: int, event: Callable[[], Event]) -> None:
-        number = self._number
+        elif isinstance(message, Said):
+            self._hear(message, lsn)
+
+    def _note_keys(self, message: Change) -> None:
+        if self._snapshot.is_open:
+            topic = self._writer.topic(message.relation)
+            for key in self._writer.keys(message):
+                self._snapshot.changed(topic, key)
+
+    def _hear(self, message: Said, lsn: int) -> None:
+        """What is said to the reader of this slot."""
+        if message.prefix == self._prefixes[ROW]:
+            self._row(message.text, lsn)
+        elif message.prefix == self._prefixes[MARK]:
+            self._keep_place()
+            self._snapshot.marked(message.text)
+        elif message.prefix == self._prefixes[CHUNK]:
+            chunk, names = parse_chunk(message.text)
+            self._writer.knows_chunk(chunk.relation, names)
+            self._snapshot.begins(chunk)
+        elif message.prefix == self._prefixes[END]:
+            last = json.loads(message.text)
+            self._snapshot.ends(None if last is None else tuple(last))
+            self._leave_out()
+        elif message.prefix == self._prefixes[REQUEST]:
+            self._snapshot.requested(Progress.parse(json.loads(message.text)).tables)
+            self._leave_out()
+
+    def _row(self, text: str, lsn: int) -> None:
+        values = values_of(text)
+        if self._number < self._offset or not self._snapshot.takes(self._writer.row_key(values)):
+            self._writer.row_passed()
+            self._leave_out()
+        else:
+            self._add(self._writer.row([*values], lsn))
+
+    def _leave_out(self) -> None:
+        """Something that has a number."""
+        if self._number >= self._offset:
+            self._taken.left_out.append(self._number)
         self._number += 1
-        if number < self._offset or not self._wanted[relation]:
-            self._writer.passed(relation)
-            if number >= self._offset:
-                self._taken.left_out.append(number)
-            return
-        made = event()
-        self._taken.numbers.append(number)
+
+    def _add(self, made: Event) -> None:
+        self._taken.numbers.append(self._number)
+        self._number += 1
         self._taken.events.append(made)
         self._taken.size += len(made.value)
 
+    def _count(self, relation: int, event: Callable[[], Event]) -> None:
+        if self._number < self._offset or not self._wanted[relation]:
+            self._writer.passed(relation)
+            self._leave_out()
+        else:
+            self._add(event())
+
     def _commit(self, message: Commit) -> None:
-        place = Place(self._number, message.end)
+        self._lsn = message.end
+        if not self._snapshot.is_open:
+            self._keep_place()
+        self._whole = max(self._whole, self._number)
+
+    def _keep_place(self) -> None:
+        """Between two transactions."""
+        place = Place(self._number, self._lsn, self._snapshot.progress)
         if self._ends[-1].number == place.number:  # nothing of the publication was in it
             self._ends[-1] = place
         else:
             self._ends.append(place)
-        self._whole = max(self._whole, self._number)
 
     def _is_full(self, end: int) -> bool:
         taken = self._taken

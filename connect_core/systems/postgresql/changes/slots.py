@@ -14,6 +14,7 @@ from connect_core import clock
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.snapshots import CHUNK, counted, prefix
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
 
@@ -35,10 +36,14 @@ FROM pg_replication_slots WHERE slot_name = %s
 """
 _COUNT = """
 SELECT coalesce(sum(CASE get_byte(data, 0) WHEN 73 THEN 1 WHEN 85 THEN 1 WHEN 68 THEN 1
-                    WHEN 84 THEN get_byte(data, 3) * 256 + get_byte(data, 4) ELSE 0 END), 0), count(*)
-FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)
+                    WHEN 84 THEN get_byte(data, 3) * 256 + get_byte(data, 4)
+                    WHEN 77 THEN (substr(data, 11, length(%(counted)s)) = %(counted)s)::int ELSE 0 END), 0), count(*),
+       coalesce(bool_or(get_byte(data, 0) = 77 AND substr(data, 11, length(%(chunk)s)) = %(chunk)s), false)
+FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(upto)s::pg_lsn, %(most)s, 'proto_version', '1',
+                                         'publication_names', %(publication)s, 'messages', 'true')
 """
-"""Changes of rows by the first byte of each message (I, U, D; T has a number of tables), and how many messages."""
+"""Changes of rows by the first byte of each message (I, U, D; T has a number of tables; M may be for us),
+how many messages, and whether a piece of a snapshot is among them."""
 _PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
 _PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"
 _OF_OURS = """
@@ -76,6 +81,14 @@ class Slot(NamedTuple):
     is_lost: bool
     """Whether the server has removed what it kept for it."""
     active_pid: int | None
+
+
+class Counted(NamedTuple):
+    changes: int
+    more: bool
+    """Whether there may be more behind them."""
+    has_chunk: bool
+    """Whether a piece of a snapshot begins among them."""
 
 
 def lsn_of(text: str) -> int:
@@ -184,15 +197,21 @@ def publication_known(options: PostgresChangesOptions, where: str) -> Iterator[N
         ) from None
 
 
-def count_changes(
-    asking: cursor, options: PostgresChangesOptions, where: str, upto: int, most: int
-) -> tuple[int, bool]:
-    """Of the published tables from the slot's place to `upto`, and whether there may be more: whole transactions, until
-    there are about so many messages."""
+def count_changes(asking: cursor, options: PostgresChangesOptions, where: str, upto: int, most: int) -> Counted:
+    """Of the published tables from the slot's place to `upto`: whole transactions, until there are about so many
+    messages."""
+    given = {
+        "counted": counted(options.slot_name).encode(),
+        "chunk": f"{prefix(options.slot_name, CHUNK)}\0".encode(),
+        "slot": options.slot_name,
+        "upto": lsn_text(upto),
+        "most": most,
+        "publication": quoted_name(options.publication_name),
+    }
     with publication_known(options, where):
-        asking.execute(_COUNT, (options.slot_name, lsn_text(upto), most, quoted_name(options.publication_name)))
-    changes, messages = _row(asking)
-    return int(changes), messages >= most
+        asking.execute(_COUNT, given)
+    changes, messages, has_chunk = _row(asking)
+    return Counted(int(changes), messages >= most, has_chunk)
 
 
 def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str) -> None:

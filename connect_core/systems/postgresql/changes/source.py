@@ -23,20 +23,22 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.postgresql.changes import slots
+from connect_core.systems.postgresql.changes.chunks import write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
 from connect_core.systems.postgresql.changes.slots import Log, Slot
+from connect_core.systems.postgresql.changes.snapshots import Progress
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import made, understood
 
-MOST_MESSAGES = 200_000
+MOST_MESSAGES = 500_000
 """That a look counts: what is behind them is for the next one."""
 _MOVED = 1 << 20
 """Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
 what other tables write."""
 _FOREVER_S = 1e9
-_CLUSTER, _TIMELINE, _AT, _LSN = "cluster", "timeline", "at", "lsn"
+_CLUSTER, _TIMELINE, _AT, _LSN, _SNAPSHOT = "cluster", "timeline", "at", "lsn", "snapshot"
 """Keys of the evidence."""
 
 
@@ -160,7 +162,7 @@ class PostgresChangesSource:
             slots.make_slot(asking, self._options)
             slot = slots.look_at_slot(asking, self._options, self._where)
         begin = _at_begin(at.incarnation, log, slot, self._options)
-        place = Place(0, slot.confirmed) if slot else Place(0, 0)
+        place = _place_in(Position(at.incarnation, 0, begin.evidence)) or Place(0, 0)
         return replace(self._counted(asking, at.incarnation, 0, place, begin.evidence), chosen=True)
 
     def _counted(
@@ -174,17 +176,23 @@ class PostgresChangesSource:
     ) -> Bounds:
         """With what is behind the place, at which the slot is."""
         log = slots.look_at_log(asking, self._where)
-        changes, more = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
-        end = place.number + changes
+        counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+        unread = bool(place.progress.tables)
+        if unread and not counted.has_chunk and not counted.more:
+            write_chunks(asking, self._options, place.progress, self._where)
+            log = slots.look_at_log(asking, self._where)
+            counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+        end = place.number + counted.changes
         if end < offset:
             raise DataError(
-                f"The slot gives {changes:,} changes, and {offset - place.number:,} were read before",
+                f"The slot gives {counted.changes:,} changes, and {offset - place.number:,} were read before",
                 where=self._where,
                 next_step="Was the publication made again? To read on from another place: waybill offsets set",
             )
-        empty = not changes and log.end - place.lsn >= _MOVED and not gaps
+        empty = not counted.changes and log.end - place.lsn >= _MOVED and not gaps
         if empty:
-            evidence = {**evidence, **_as_json(Place(offset, log.end))}
+            evidence = {**evidence, **_as_json(Place(offset, log.end, place.progress))}
+        more = counted.more or (unread and end > offset)
         return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
 
     def _what_is_lost(self, at: Position, place: Place, log: Log, slot: Slot | None) -> tuple[str, Slot | None]:
@@ -274,14 +282,23 @@ def _at_begin(incarnation: int, log: Log, slot: Slot | None, options: PostgresCh
     if slot is not None and not slot.is_lost:
         named = f"{log.cluster}.{options.slot_name}.{slot.confirmed}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(Place(0, slot.confirmed))}
+        begin = Place(0, slot.confirmed, _first(options))
+        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(begin)}
     return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
 
 
+def _first(options: PostgresChangesOptions) -> Progress:
+    return Progress(tuple(options.named())) if options.snapshot == "initial" else Progress()
+
+
 def _as_json(place: Place) -> Json:
-    return {_AT: place.number, _LSN: place.lsn}
+    return {_AT: place.number, _LSN: place.lsn, _SNAPSHOT: place.progress.as_json() if place.progress.tables else None}
 
 
 def _place_in(at: Position) -> Place | None:
     """None where the slot was not there when the position was chosen."""
-    return Place(int(at.evidence[_AT]), int(at.evidence[_LSN])) if _LSN in at.evidence else None
+    if _LSN not in at.evidence:
+        return None
+    said = at.evidence.get(_SNAPSHOT)
+    progress = Progress.parse(said) if said else Progress()
+    return Place(int(at.evidence[_AT]), int(at.evidence[_LSN]), progress)

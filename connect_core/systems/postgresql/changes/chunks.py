@@ -1,0 +1,130 @@
+"""Pieces of a table, written into the log among its changes (`snapshots`)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg2.extensions import cursor
+
+from connect_core import clock
+from connect_core.errors import ConfigError
+from connect_core.systems.postgresql.catalog import quoted_name
+from connect_core.systems.postgresql.changes.messages import Column, Relation
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.snapshots import CHUNK, END, MARK, ROW, Chunk, Key, Progress, prefix
+
+ROWS, PIECES = 10_000, 8
+"""Rows of one piece, and how many pieces are written before they are read: what is in the log is in it twice."""
+_WAIT_S, _AGAIN_S = 5.0, 0.01
+"""How long a look waits for transactions that were open at the mark."""
+
+_COLUMNS = """
+SELECT a.attname, a.attnum = ANY (i.indkey), a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
+       CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype <> 'd' THEN ''
+            ELSE coalesce(b.typname, t.typname) END
+FROM pg_class c
+JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
+WHERE c.oid = to_regclass(%s) ORDER BY a.attnum
+"""
+"""Of each column whether it is of the key, and its type's name where that is none of the server's own."""
+_OPEN = "SELECT coalesce(array_agg(x::text::bigint), '{}') FROM pg_snapshot_xip(pg_current_snapshot()) x"
+
+
+def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: Progress, where: str) -> None:
+    """Writes the next pieces behind where the log has come to; fewer where a transaction stays open."""
+    for _ in range(PIECES):
+        if not progress.tables:
+            return
+        after = _write_chunk(asking, options, progress, where)
+        if after is None:
+            return
+        progress = after
+
+
+def _write_chunk(asking: cursor, options: PostgresChangesOptions, progress: Progress, where: str) -> Progress | None:
+    """How far the rows have come with it; None where a transaction stayed open that had begun before the mark."""
+    (schema, table), slot = progress.tables[0], options.slot_name
+    mark = secrets.token_hex(8)
+    asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, MARK), mark))
+    if not _all_have_ended(asking):
+        return None
+    with _one_snapshot(asking):
+        relation, names, kinds = _described(asking, schema, table, where)
+        _say(asking, prefix(slot, CHUNK), Chunk(mark, relation, progress.after).text(names))
+        asking.execute(*_rows(relation, kinds, prefix(slot, ROW), progress.after))
+        keys = asking.fetchall()
+        last: Key | None = tuple(keys[-1][1:]) if len(keys) == ROWS else None
+        _say(asking, prefix(slot, END), json.dumps(last))
+    return Progress(progress.tables if last else progress.tables[1:], last)
+
+
+def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Relation, dict[int, str], dict[str, str]]:
+    """The table, the names of types that are not the server's own, and of each column its whole type. Nobody alters it
+    until the end of the transaction."""
+    place = f"{quoted_name(schema)}.{quoted_name(table)}"
+    asking.execute(f"LOCK TABLE {place} IN ACCESS SHARE MODE")
+    asking.execute(_COLUMNS, (place,))
+    found = asking.fetchall()
+    if not found:
+        raise ConfigError(
+            f"Rows of table {schema}.{table} cannot be read piece by piece: it is gone, or has no primary key",
+            where=where,
+            next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
+        )
+    columns = tuple(Column(*one[:4]) for one in found)
+    names = {one[2]: one[5] for one in found if one[5]}
+    return Relation(0, schema, table, 0, columns), names, {one[0]: one[4] for one in found}
+
+
+def _all_have_ended(asking: cursor) -> bool:
+    """Whether all transactions have ended that write, and were open at the mark: a commit is in the log before others
+    see it. Only what is in the log behind the mark is unknown to who reads from now on."""
+    asking.execute(_OPEN)
+    [waited_for] = asking.fetchone() or ([],)
+    until, left = clock.monotonic() + _WAIT_S, {*waited_for}
+    while left:
+        if clock.monotonic() >= until:
+            return False
+        clock.sleep(_AGAIN_S)
+        asking.execute(_OPEN)
+        [open_now] = asking.fetchone() or ([],)
+        left &= {*open_now}
+    return True
+
+
+def _rows(relation: Relation, kinds: dict[str, str], row_prefix: str, after: Key | None) -> tuple[str, list[str]]:
+    """SQL that writes the rows, and gives the key of each."""
+    columns = ", ".join(quoted_name(one.name) for one in relation.columns)
+    keys = [one.name for one in relation.columns if one.of_key]
+    key = ", ".join(map(quoted_name, keys))
+    texts = ", ".join(f"{quoted_name(one)}::text" for one in keys)
+    behind = ", ".join(f"%s::{kinds[one]}" for one in keys)
+    within = f"WHERE ({key}) > ({behind})" if after is not None else ""
+    place = f"{quoted_name(relation.schema)}.{quoted_name(relation.table)}"
+    statement = (
+        f"SELECT pg_logical_emit_message(true, %s, ROW({columns})::text), {texts}"
+        f" FROM (SELECT {columns} FROM {place} {within} ORDER BY {key} LIMIT {ROWS}) c"
+    )
+    return statement, [row_prefix, *(after or ())]
+
+
+def _say(asking: cursor, named: str, text: str) -> None:
+    asking.execute("SELECT pg_logical_emit_message(true, %s, %s)", (named, text))
+
+
+@contextmanager
+def _one_snapshot(asking: cursor) -> Iterator[None]:
+    asking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    try:
+        yield
+        asking.execute("COMMIT")
+    except BaseException:
+        if not asking.connection.closed:
+            asking.execute("ROLLBACK")
+        raise

@@ -1,0 +1,145 @@
+"""Rows of a table within the stream of its changes, so that each is as it was at its place there. Pure.
+
+`chunks` writes pieces of a table into the log, as messages, each piece in a transaction. They come out of the slot
+among the changes, the same ones each time. A piece was read a moment before its commit: a row that has changed in
+between came as a change already, and what the piece has of it is old. So before a piece is read, a mark is written into
+the log, and rows whose keys have changed between the mark and the piece are left out. How far the pieces have come
+follows from the log as well: one that does not begin where the one before it ended is left out.
+
+DBLog: A Watermark Based Change-Data-Capture Framework, https://arxiv.org/abs/2010.12597
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from connect_core.sdk.values import Json
+from connect_core.systems.postgresql.changes.messages import Column, Relation
+
+Key = tuple[str, ...]
+
+MARK, CHUNK, ROW, END, REQUEST = "mark", "chunk", "row", "end", "request"
+
+
+def prefix(slot: str, kind: str) -> str:
+    """Of messages for the reader of a slot."""
+    return f"{counted(slot) if kind in (ROW, END, REQUEST) else f'waybill.{slot}.'}{kind}"
+
+
+def counted(slot: str) -> str:
+    """What the prefix begins with of messages that have a number, as changes do: so a position comes past them."""
+    return f"waybill.{slot}#"
+
+
+class Progress(NamedTuple):
+    """Of which tables rows are still to come, and of the first one behind which key."""
+
+    tables: tuple[tuple[str, str], ...] = ()
+    after: Key | None = None
+
+    def as_json(self) -> Json:
+        return {"tables": [[*one] for one in self.tables], "after": None if self.after is None else [*self.after]}
+
+    @classmethod
+    def parse(cls, given: Json) -> Progress:
+        after = given["after"]
+        return cls(tuple((schema, table) for schema, table in given["tables"]), None if after is None else (*after,))
+
+
+class Chunk(NamedTuple):
+    """What is said before the rows of a piece."""
+
+    mark: str
+    relation: Relation
+    after: Key | None
+
+    def text(self, names: dict[int, str]) -> str:
+        """`names` are those of types that are not the server's own."""
+        of = self.relation
+        columns = [[one.name, one.of_key, one.kind, one.modifier, names.get(one.kind, "")] for one in of.columns]
+        said = {"mark": self.mark, "schema": of.schema, "table": of.table, "columns": columns, "after": self.after}
+        return json.dumps(said)
+
+
+def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
+    said = json.loads(text)
+    columns = tuple(Column(*one[:4]) for one in said["columns"])
+    names = {one[2]: one[4] for one in said["columns"] if one[4]}
+    after = None if said["after"] is None else (*said["after"],)
+    return Chunk(said["mark"], Relation(0, said["schema"], said["table"], 0, columns), after), names
+
+
+@dataclass
+class _Window:
+    """Since a mark: by table the keys of rows that have changed. `void`: of which tables more has changed than that."""
+
+    mark: str
+    changed: set[tuple[str, Key]] = field(default_factory=set)
+    void: set[str] = field(default_factory=set)
+
+
+class Snapshotting:
+    """What the log has said up to a place."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self._window: _Window | None = None
+        self._taken = False
+        self._topic = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a mark without its piece: who begins to read behind the mark does not know what changed."""
+        return self._window is not None
+
+    def marked(self, mark: str) -> None:
+        """A mark before this one has no piece any more."""
+        self._window = _Window(mark)
+
+    def changed(self, topic: str, key: Key | None) -> None:
+        """A row of this table; None where more has changed, or it is unknown which row."""
+        if self._window is None:
+            return
+        if key is None:
+            self._window.void.add(topic)
+        else:
+            self._window.changed.add((topic, key))
+
+    def begins(self, chunk: Chunk) -> bool:
+        """Whether its rows are the next ones."""
+        of, window = chunk.relation, self._window
+        self._topic = f"{of.schema}.{of.table}"
+        due = self.progress.tables[:1] == ((of.schema, of.table),) and chunk.after == self.progress.after
+        self._taken = due and window is not None and window.mark == chunk.mark and self._topic not in window.void
+        return self._taken
+
+    def takes(self, key: Key) -> bool:
+        """Whether this row of the piece is as it is in the stream."""
+        return self._taken and self._window is not None and (self._topic, key) not in self._window.changed
+
+    def ends(self, last: Key | None) -> None:
+        """`last` is the key of the last row of the piece; None where the table has no more."""
+        if self._taken:
+            done = last is None
+            self.progress = Progress(self.progress.tables[1:] if done else self.progress.tables, last)
+        self._window, self._taken = None, False
+
+    def requested(self, tables: tuple[tuple[str, str], ...]) -> None:
+        """A table that is being read is read once more behind the others."""
+        self.progress = self.progress._replace(tables=(*self.progress.tables, *tables))
+
+
+_FIELD = re.compile(r'[(,](?:"((?:[^"\\]|\\.|"")*)"|([^,)]*))', re.DOTALL)
+_ESCAPED = re.compile(r'\\(.)|""', re.DOTALL)
+
+
+def values_of(row: str) -> list[str | None]:
+    """Of a row as text. https://www.postgresql.org/docs/15/rowtypes.html#ROWTYPES-IO-SYNTAX"""
+    return [_unquoted(found[1]) if found[1] is not None else found[2] or None for found in _FIELD.finditer(row)]
+
+
+def _unquoted(text: str) -> str:
+    return _ESCAPED.sub(lambda found: found[1] or '"', text) if "\\" in text or '"' in text else text
