@@ -141,7 +141,12 @@ def rocketmq_533(worker_folder: Path) -> RocketMQ:
 def postgres_url(worker_folder: Path) -> str:
     """SQLAlchemy URL of a database of this worker. Logical decoding is on, and it takes prepared transactions; nothing
     is synced to disk."""
-    settings = {"wal_level": "logical", "fsync": "off", "max_prepared_transactions": "10", "max_replication_slots": "50"}
+    settings = {
+        "wal_level": "logical",
+        "fsync": "off",
+        "max_prepared_transactions": "10",
+        "max_replication_slots": "50",
+    }
     options = stack.Options(well_known_ports=False, postgresql=settings)
     home = worker_folder / "postgresql" / ".waybill"
     return stack.up(home, parts=(stack.POSTGRESQL,), supervise=False, options=options).database_url

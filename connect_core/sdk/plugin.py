@@ -258,6 +258,10 @@ class Plugin:
     """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. Lines of
     a file, all of one, have its path in a column `path` behind these. None where they cannot be looked at without
     taking them."""
+    snapshot: Callable[[Json, Sequence[str]], list[str]] | None = None
+    """Has all rows of these tables of a source come among their changes, once more where they came before; of all its
+    tables where none is named. Takes the options of the source, and gives the names of the tables. None where there is
+    no such thing."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
 

@@ -89,15 +89,15 @@ class Following:
     site: Site
     database: Database
     into: str
+    snapshot: str = "never"
+    snapshot_rows: int = 10_000
 
     def apply(self) -> None:
-        self.database.run(*TABLES)
         sink = self.database.sink("copies", mode="upsert") if self.into == "table" else {"file": {"path": "out.jsonl"}}
         parse = {"parse": {"format": "debezium", "fields": FIELDS}} if self.into == "table" else {}
         limits = {"range_records": 1_500}
-        document = {"source": self.database.changes("orders", every_s=0.05), "sink": sink, "limits": limits, **parse}
-        self.site.apply("copy", document)
-        assert self.attempt() == 0
+        source = self.database.changes("orders", every_s=0.05, snapshot=self.snapshot, snapshot_rows=self.snapshot_rows)
+        self.site.apply("copy", {"source": source, "sink": sink, "limits": limits, **parse})
 
     def feed(self, count: int, first: int) -> None:
         self.database.run(f"INSERT INTO orders SELECT n, 'x' FROM generate_series({first}, {first + count - 1}) n")
@@ -116,7 +116,7 @@ class Following:
         raise AssertionError(f"not done after {ATTEMPTS} attempts: {codes}")
 
     def check(self, row: FaultRow) -> None:
-        row.lost, row.repeated, row.reordered = self._differences()
+        row.lost, row.repeated, row.reordered = self.differences()
         assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
         receipts = self.site.json("receipts", "copy", "--last", "1000")["receipts"]
         row.duplicates = sum(one["possible_duplicates"] for one in receipts)
@@ -124,7 +124,7 @@ class Following:
         [(changes,)] = self.database.run("SELECT count(*) FROM noted")
         assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == changes
 
-    def _differences(self) -> tuple[int, int, int]:
+    def differences(self) -> tuple[int, int, int]:
         if self.into == "table":
             [(lost,)] = self.database.run("SELECT count(*) FROM (TABLE orders EXCEPT TABLE copies) d")
             [(more,)] = self.database.run("SELECT count(*) FROM (TABLE copies EXCEPT TABLE orders) d")
@@ -141,6 +141,22 @@ def _as_noted(line: str) -> tuple[Any, ...]:
     return event["op"], before.get("id"), after.get("id"), after.get("note")
 
 
+def contradictions(lines: list[str]) -> int:
+    """Rows of a snapshot that are not as the changes before them say, and rows that it has brought twice."""
+    now: dict[int, Any] = {}
+    read: set[int] = set()
+    wrong = 0
+    for line in lines:
+        event = json.loads(line)
+        before, after = event["before"] or {}, event["after"] or {}
+        if event["op"] == "r":
+            wrong += after["id"] in read or (after["id"] in now and now[after["id"]] != after["note"])
+            read.add(after["id"])
+        now.update({before["id"]: None} if before else {})
+        now.update({after["id"]: after["note"]} if after else {})
+    return wrong
+
+
 def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
     """By row what happened to it, in order."""
     by_row = defaultdict(list)
@@ -154,7 +170,9 @@ def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]
 def following(bare_site: Site, postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Following]:
     bare_site.settings.update(SHORT_LEASES)
     made = Following(bare_site, Database(postgres_url), request.param)
+    made.database.run(*TABLES)
     made.apply()
+    assert made.attempt() == 0
     yield made
     made.database.drop_slots()
 
@@ -212,3 +230,44 @@ def test_connections_cut_beside_busy_writers(following: Following, row: FaultRow
     following.run_until_done()
     row.moves_again()
     following.check(row)
+
+
+@pytest.mark.parametrize("into", ["file", "table"])
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_snapshot_beside_busy_writers(
+    bare_site: Site, postgres_url: str, row: FaultRow, seeded: random.Random, into: str, kills: bool
+) -> None:
+    """Rows that are there come among the changes of others. Each is as the changes before it say."""
+    how = "SIGKILL at random steps, " * kills
+    where = f"rows and changes of PostgreSQL → {into}"
+    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(postgres_url)
+    following = Following(bare_site, database, into, snapshot="initial", snapshot_rows=7)
+    database.run(*TABLES, "INSERT INTO orders SELECT n, 'there' FROM generate_series(0, 299) n")
+    with writing(database, seeded):
+        row.strikes()
+        following.apply()
+        for _ in range(4):
+            if kills:
+                bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(3))
+            following.attempt(*seeded.choice(((), ("--window", "2s"))))
+    following.run_until_done()
+    row.moves_again()
+    if into == "file":
+        lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
+        state: dict[int, Any] = {}
+        for line in lines:
+            event = json.loads(line)
+            if event["before"]:
+                state.pop(event["before"]["id"], None)
+            if event["after"]:
+                state[event["after"]["id"]] = event["after"]["note"]
+        there = dict(database.run("TABLE orders"))
+        row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
+        row.reordered = contradictions(lines)
+        assert any('"op":"r"' in line for line in lines)
+    else:
+        row.lost, row.repeated, row.reordered = following.differences()
+    database.drop_slots()
+    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)

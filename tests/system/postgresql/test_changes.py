@@ -211,7 +211,9 @@ def test_tables_by_a_pattern_of_a_publication_of_others(bare_site: Site, databas
     to_file(bare_site, database, "sales.*", publication="everything", slot=f"own_{database.options['database']}")
     run(bare_site)
     database.run("CREATE TABLE sales.two (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
-    database.run("INSERT INTO sales.one VALUES (1)", "INSERT INTO sales.two VALUES (2)", "INSERT INTO orders VALUES (3)")
+    database.run(
+        "INSERT INTO sales.one VALUES (1)", "INSERT INTO sales.two VALUES (2)", "INSERT INTO orders VALUES (3)"
+    )
     run(bare_site)
     run(bare_site)
     assert [(one["source"]["table"], one["after"]["id"]) for one in events(bare_site)] == [("one", 1), ("two", 2)]
@@ -272,7 +274,8 @@ def test_what_other_tables_write_is_not_held_up(bare_site: Site, database: Datab
     run(bare_site)
     run(bare_site)
     [(behind,)] = database.run(
-        "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots WHERE database = current_database()"
+        "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
+        " WHERE database = current_database()"
     )
     assert behind < 1 << 20
     database.run("INSERT INTO orders VALUES (1)")
@@ -293,3 +296,58 @@ def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) ->
     assert process.returncode != 0
     for words in ("REPLICATION", "GRANT CREATE ON DATABASE", "does not own table public.orders"):
         assert words in said
+
+
+def test_rows_that_are_there_come_first(bare_site: Site, database: Database) -> None:
+    database.run(
+        TABLE, "CREATE TABLE nothing (id int PRIMARY KEY)", "CREATE TABLE pairs (b text, a int, PRIMARY KEY (a, b))"
+    )
+    database.run("INSERT INTO orders SELECT n, 'note ' || n, n FROM generate_series(1, 25) n")
+    database.run("INSERT INTO pairs SELECT chr(96 + n % 3), n / 3 FROM generate_series(0, 9) n")
+    to_file(bare_site, database, "nothing", "orders", "pairs", snapshot="initial", snapshot_rows=4)
+    assert "35 delivered" in run(bare_site)
+    database.run("INSERT INTO orders VALUES (26)", "INSERT INTO nothing VALUES (1)", "DELETE FROM pairs WHERE a = 0")
+    run(bare_site)
+    assert [(one["op"], one["source"]["snapshot"]) for one in events(bare_site)][:35] == [("r", "incremental")] * 35
+    assert [after["id"] for op, _, after in told(bare_site)[:25]] == [*range(1, 26)]
+    assert told(bare_site)[3][2] == {"id": 4, "note": "note 4", "price": "AZA="}
+    assert [op for op, *_ in told(bare_site)[35:]] == ["c", "c", "d", "d", "d"]
+
+
+def test_a_table_of_any_types_is_read_as_its_changes_are(bare_site: Site, database: Database) -> None:
+    """What an event has of a row does not depend on how it came."""
+    database.run(
+        "CREATE TYPE mood AS ENUM ('fine', 'so, so')",
+        "CREATE DOMAIN small AS integer",
+        "CREATE TABLE orders (ok boolean, id text, c char(4), m mood, ms mood[], s small, n numeric(5,2), j json,"
+        " b bytea, e text, d date[], twice int GENERATED ALWAYS AS (s * 2) STORED, PRIMARY KEY (id, ok))",
+    )
+    texts = r"""E'a"\\,() ß', 'x', 'so, so', '{fine,"so, so"}'"""
+    row = rf"""(true, {texts}, 3, 1.5, '{{"a": "(,)"}}', '\x00', '', '{{2026-01-31}}')"""
+    database.run(f"INSERT INTO orders VALUES {row}", "INSERT INTO orders (ok, id) VALUES (false, '')")
+    to_file(bare_site, database, snapshot="initial", snapshot_rows=1)
+    run(bare_site)
+    database.run(
+        "DELETE FROM orders", f"INSERT INTO orders VALUES {row}", "INSERT INTO orders (ok, id) VALUES (false, '')"
+    )
+    run(bare_site)
+    read = [one["after"] for one in events(bare_site) if one["op"] == "r"]
+    assert len(read) == 2
+    assert sorted(read, key=str) == sorted((one["after"] for one in events(bare_site) if one["op"] == "c"), key=str)
+
+
+def test_rows_come_once_more_when_somebody_asks(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE others (id int PRIMARY KEY)")
+    to_file(bare_site, database, "orders", "others")
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1)", "INSERT INTO others VALUES (2)")
+    assert "all rows of public.orders" in bare_site.waybill("snapshot", "a", "--table", "orders")
+    assert "does not read table public.wrong" in bare_site.waybill("snapshot", "a", "--table", "wrong", code=2)
+    database.run("UPDATE orders SET note = 'later'")
+    run(bare_site)
+    bare_site.waybill("snapshot", "a")
+    run(bare_site)
+    assert [(one["op"], one["source"]["table"]) for one in events(bare_site)] == [
+        *(("c", "orders"), ("c", "others"), ("u", "orders")),
+        *(("r", "orders"), ("r", "orders"), ("r", "others")),
+    ]

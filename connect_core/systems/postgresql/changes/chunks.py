@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from psycopg2.extensions import cursor
 
@@ -14,10 +14,24 @@ from connect_core.errors import ConfigError
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.messages import Column, Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.snapshots import CHUNK, END, MARK, ROW, Chunk, Key, Progress, prefix
+from connect_core.systems.postgresql.changes.slots import look_at_slot
+from connect_core.systems.postgresql.changes.snapshots import (
+    CHUNK,
+    END,
+    MARK,
+    REQUEST,
+    ROW,
+    Chunk,
+    Key,
+    Progress,
+    prefix,
+)
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.options import split_table
 
-ROWS, PIECES = 10_000, 8
-"""Rows of one piece, and how many pieces are written before they are read: what is in the log is in it twice."""
+PIECES = 8
+"""So many are written before they are read: until then the log keeps them, too."""
 _WAIT_S, _AGAIN_S = 5.0, 0.01
 """How long a look waits for transactions that were open at the mark."""
 
@@ -34,6 +48,30 @@ WHERE c.oid = to_regclass(%s) ORDER BY a.attnum
 """
 """Of each column whether it is of the key, and its type's name where that is none of the server's own."""
 _OPEN = "SELECT coalesce(array_agg(x::text::bigint), '{}') FROM pg_snapshot_xip(pg_current_snapshot()) x"
+
+
+def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
+    """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
+    Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
+    where, named = options.address, options.named()
+    asked = [split_table(one) for one in tables] or named
+    if unknown := [one for one in asked if not options.wants(*one)]:
+        raise ConfigError(
+            f"The connector does not read table {'.'.join(unknown[0])}",
+            where=where,
+            next_step=f"Name one of its tables: {', '.join(options.tables)}",
+        )
+    if not asked:
+        raise ConfigError("The document has patterns alone", where=where, next_step="Name tables: --table SCHEMA.TABLE")
+    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        if look_at_slot(asking, options, where) is None:
+            raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
+        asking.execute("BEGIN")
+        for schema, table in asked:
+            _described(asking, schema, table, where)
+        _say(asking, prefix(options.slot_name, REQUEST), json.dumps(Progress(tuple(asked)).as_json()))
+        asking.execute("COMMIT")
+    return [f"{schema}.{table}" for schema, table in asked]
 
 
 def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: Progress, where: str) -> None:
@@ -57,9 +95,9 @@ def _write_chunk(asking: cursor, options: PostgresChangesOptions, progress: Prog
     with _one_snapshot(asking):
         relation, names, kinds = _described(asking, schema, table, where)
         _say(asking, prefix(slot, CHUNK), Chunk(mark, relation, progress.after).text(names))
-        asking.execute(*_rows(relation, kinds, prefix(slot, ROW), progress.after))
+        asking.execute(*_rows(relation, kinds, prefix(slot, ROW), progress.after, options.snapshot_rows))
         keys = asking.fetchall()
-        last: Key | None = tuple(keys[-1][1:]) if len(keys) == ROWS else None
+        last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
         _say(asking, prefix(slot, END), json.dumps(last))
     return Progress(progress.tables if last else progress.tables[1:], last)
 
@@ -98,7 +136,9 @@ def _all_have_ended(asking: cursor) -> bool:
     return True
 
 
-def _rows(relation: Relation, kinds: dict[str, str], row_prefix: str, after: Key | None) -> tuple[str, list[str]]:
+def _rows(
+    relation: Relation, kinds: dict[str, str], row_prefix: str, after: Key | None, most: int
+) -> tuple[str, list[str]]:
     """SQL that writes the rows, and gives the key of each."""
     columns = ", ".join(quoted_name(one.name) for one in relation.columns)
     keys = [one.name for one in relation.columns if one.of_key]
@@ -109,7 +149,7 @@ def _rows(relation: Relation, kinds: dict[str, str], row_prefix: str, after: Key
     place = f"{quoted_name(relation.schema)}.{quoted_name(relation.table)}"
     statement = (
         f"SELECT pg_logical_emit_message(true, %s, ROW({columns})::text), {texts}"
-        f" FROM (SELECT {columns} FROM {place} {within} ORDER BY {key} LIMIT {ROWS}) c"
+        f" FROM (SELECT {columns} FROM {place} {within} ORDER BY {key} LIMIT {most}) c"
     )
     return statement, [row_prefix, *(after or ())]
 

@@ -47,6 +47,14 @@ class PostgresChangesOptions(PostgresOptions):
         " place among the changes. Tables need a primary key for that. never: changes alone",
         examples=["never"],
     )
+    snapshot_rows: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="So many rows of a snapshot are read at once. They are written into the log, from which they come",
+        examples=[2_000],
+        json_schema_extra={"policy": True},
+    )
     every_s: float = Field(
         default=0.2,
         ge=0.01,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from connect_core.sdk.guarantee import Guarantee
@@ -29,6 +29,12 @@ def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     return probe(options)
 
 
+def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
+    from connect_core.systems.postgresql.changes.chunks import request_snapshot
+
+    return request_snapshot(PostgresChangesOptions.model_validate(options), tables)
+
+
 PLUGIN = Plugin(
     name="postgresql_changes",
     title="Changes of tables of PostgreSQL",
@@ -38,5 +44,6 @@ PLUGIN = Plugin(
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     guarantee=_guarantee,
     probe=_probe,
+    snapshot=_snapshot,
     unit="changes",
 )

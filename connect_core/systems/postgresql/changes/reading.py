@@ -95,7 +95,7 @@ class ChangeReader:
         self._prefixes = {one: prefix(options.slot_name, one) for one in (MARK, CHUNK, ROW, END, REQUEST)}
         self._snapshot = Snapshotting(begin.progress)
         self._number = begin.number
-        self._lsn = begin.lsn
+        self._lsn, self._is_within = begin.lsn, False
         self._whole = offset
         """Up to where whole transactions are taken."""
         self._taken = _Taken(offset)
@@ -154,6 +154,7 @@ class ChangeReader:
             self._count(message.relation, lambda: self._writer.change(message, lsn))
         elif isinstance(message, Begin):
             self._writer.begins(message)
+            self._is_within = True
         elif isinstance(message, Commit):
             self._commit(message)
         elif isinstance(message, Relation):
@@ -222,7 +223,7 @@ class ChangeReader:
             self._add(event())
 
     def _commit(self, message: Commit) -> None:
-        self._lsn = message.end
+        self._lsn, self._is_within = message.end, False
         if not self._snapshot.is_open:
             self._keep_place()
         self._whole = max(self._whole, self._number)
@@ -236,8 +237,10 @@ class ChangeReader:
             self._ends.append(place)
 
     def _is_full(self, end: int) -> bool:
+        """At its end, a transaction is over once its commit is read: only then its place is known."""
         taken = self._taken
-        return self._number >= end or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
+        reached = self._number > end or (self._number == end and not self._is_within)
+        return reached or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
 
     def _batch(self, end: int) -> SourceBatch | None:
         """What is taken of whole transactions; of one that fills a batch alone what there is of it."""

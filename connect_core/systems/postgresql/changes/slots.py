@@ -45,6 +45,16 @@ FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(upto)s::pg_lsn, %(most)s, '
 """Changes of rows by the first byte of each message (I, U, D; T has a number of tables; M may be for us),
 how many messages, and whether a piece of a snapshot is among them."""
 _PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+_FORMS = """
+SELECT '', concat_ws('.', p.oid, p.xmin) FROM pg_publication p WHERE pubname = %(publication)s
+UNION ALL
+SELECT concat_ws('.', n.nspname, c.relname), concat_ws('.', r.prrelid, r.oid)
+FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE pubname = %(publication)s
+  AND (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
+"""
+"""Numbers that the publication, and its entry for each table, get when they are made or altered."""
 _PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"
 _OF_OURS = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -230,6 +240,19 @@ def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str
         )
     elif missing or published != {*named}:
         asking.execute(f"ALTER PUBLICATION {name} SET TABLE {tables}")
+
+
+def publication_forms(asking: cursor, options: PostgresChangesOptions) -> dict[str, str]:
+    """By table, and by "" of the publication itself: another one once it was taken away and put back, or altered. What
+    changed in between the server gives to nobody, and says nothing (since PostgreSQL 18 also where the publication was
+    not there)."""
+    schemas, tables = _columns(options.named())
+    asking.execute(_FORMS, {"publication": options.publication_name, "schemas": schemas, "tables": tables})
+    return dict(asking.fetchall())
+
+
+def is_published(asking: cursor, options: PostgresChangesOptions) -> bool:
+    return _published(asking, options) is not None
 
 
 def unpublished(asking: cursor, options: PostgresChangesOptions, where: str) -> list[tuple[str, str]]:

@@ -38,7 +38,8 @@ _MOVED = 1 << 20
 """Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
 what other tables write."""
 _FOREVER_S = 1e9
-_CLUSTER, _TIMELINE, _AT, _LSN, _SNAPSHOT = "cluster", "timeline", "at", "lsn", "snapshot"
+_CLUSTER, _TIMELINE, _PUBLISHED = "cluster", "timeline", "published"
+_AT, _LSN, _SNAPSHOT = "at", "lsn", "snapshot"
 """Keys of the evidence."""
 
 
@@ -130,23 +131,36 @@ class PostgresChangesSource:
         log = slots.look_at_log(asking, self._where)
         slot = slots.look_at_slot(asking, self._options, self._where)
         if at is None:
-            return _at_begin(0, log, slot, self._options)
+            return self._unread(asking, log, slot)
         place = _place_in(at)
         if place is None:
             return self._begun(asking, at, log)
-        lost, slot = self._what_is_lost(at, place, log, slot)
-        if lost or slot is None:
-            gap = Gap(at.incarnation, at.offset, None, lost)
-            return replace(_at_begin(at.incarnation + 1, log, slot, self._options), gaps=(gap,), chosen=False)
         with made(self._where):
             slots.keep_publication(asking, self._options, self._where)
+        published = slots.publication_forms(asking, self._options)
+        lost, behind = self._what_is_lost(at, place, log, slot, published)
+        if lost or slot is None:
+            gap = Gap(at.incarnation, at.offset, None, lost)
+            begin = _at_begin(at.incarnation + 1, log, behind, self._options)
+            return replace(begin, evidence={**begin.evidence, _PUBLISHED: published}, gaps=(gap,), chosen=False)
         slots.wait_until_free(asking, self._options, self._where)
         self._move(asking, slot, place)
-        evidence = {**at.evidence, _TIMELINE: log.timeline}
+        evidence = {**at.evidence, _TIMELINE: log.timeline, _PUBLISHED: published}
         if at.offset < place.number:
             gap = Gap(at.incarnation, at.offset, place.number, "the slot gives nothing again that was settled")
             return self._counted(asking, at.incarnation, place.number, place, evidence, (gap,))
         return self._counted(asking, at.incarnation, at.offset, place, evidence)
+
+    def _unread(self, asking: cursor, log: Log, slot: Slot | None) -> Bounds:
+        """Makes nothing: that is for when the ledger knows where the connector begins."""
+        begin = _at_begin(0, log, slot.confirmed if slot and not slot.is_lost else None, self._options)
+        place = _place_in(Position(0, 0, begin.evidence))
+        if place is None or not slots.is_published(asking, self._options):
+            return begin
+        counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+        evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
+        more = counted.more or bool(place.progress.tables)
+        return replace(begin, end=counted.changes, evidence=evidence, partial=more)
 
     def _begun(self, asking: cursor, at: Position, log: Log) -> Bounds:
         """Makes what is missing of publication and slot, in this order: the slot must know the publication. It begins
@@ -161,9 +175,10 @@ class PostgresChangesSource:
         if slot is None:
             slots.make_slot(asking, self._options)
             slot = slots.look_at_slot(asking, self._options, self._where)
-        begin = _at_begin(at.incarnation, log, slot, self._options)
+        begin = _at_begin(at.incarnation, log, slot.confirmed if slot else None, self._options)
         place = _place_in(Position(at.incarnation, 0, begin.evidence)) or Place(0, 0)
-        return replace(self._counted(asking, at.incarnation, 0, place, begin.evidence), chosen=True)
+        evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
+        return replace(self._counted(asking, at.incarnation, 0, place, evidence), chosen=True)
 
     def _counted(
         self,
@@ -195,23 +210,28 @@ class PostgresChangesSource:
         more = counted.more or (unread and end > offset)
         return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
 
-    def _what_is_lost(self, at: Position, place: Place, log: Log, slot: Slot | None) -> tuple[str, Slot | None]:
-        """Why what comes behind the position cannot be read, and the slot that can be read instead."""
-        if at.evidence.get(_CLUSTER) != log.cluster:
-            return "this is another database", slot
+    def _what_is_lost(
+        self, at: Position, place: Place, log: Log, slot: Slot | None, published: Mapping[str, str]
+    ) -> tuple[str, int | None]:
+        """Why what comes behind the position cannot be read, and from which place of the log on there is something."""
         if slot is None:
             return f"slot {self._options.slot_name} was dropped", None
         if slot.is_lost:
             return "the server has removed the log that the slot kept (max_slot_wal_keep_size)", None
+        if at.evidence.get(_CLUSTER) != log.cluster:
+            return "this is another database", slot.confirmed
         if slot.confirmed > place.lsn:
-            return f"slot {self._options.slot_name} was made again, or moved on by somebody else", slot
+            return f"slot {self._options.slot_name} was made again, or moved on by somebody else", slot.confirmed
         known = int(at.evidence.get(_TIMELINE, log.timeline))
-        if known == log.timeline:
-            return "", slot
-        left_at = slots.left_timeline(self._options, self._where, known, log.timeline)
-        if left_at is not None and place.lsn <= left_at:
-            return "", slot
-        return "a standby has taken over, and lacks what was read last", slot
+        if known != log.timeline:
+            left_at = slots.left_timeline(self._options, self._where, known, log.timeline)
+            if left_at is None or place.lsn > left_at:
+                lacks = "a standby has taken over, and lacks what was read last"
+                return lacks, slot.confirmed if left_at is None else left_at
+        before = at.evidence.get(_PUBLISHED, {})
+        if altered := [one or "the publication" for one in before if published.get(one, before[one]) != before[one]]:
+            return f"{altered[0]} was not in the publication for a while, or was altered in it", place.lsn
+        return "", place.lsn
 
     def _move(self, asking: cursor, slot: Slot, place: Place) -> None:
         if place.lsn > slot.confirmed:
@@ -276,14 +296,13 @@ class PostgresChangesSource:
         self._database = None
 
 
-def _at_begin(incarnation: int, log: Log, slot: Slot | None, options: PostgresChangesOptions) -> Bounds:
-    """Of a slot of which nothing was read; where there is none that can be read, it is made once the ledger knows."""
+def _at_begin(incarnation: int, log: Log, lsn: int | None, options: PostgresChangesOptions) -> Bounds:
+    """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
     evidence: Json = {_CLUSTER: log.cluster}
-    if slot is not None and not slot.is_lost:
-        named = f"{log.cluster}.{options.slot_name}.{slot.confirmed}"
+    if lsn is not None:
+        named = f"{log.cluster}.{options.slot_name}.{lsn}.{incarnation}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-        begin = Place(0, slot.confirmed, _first(options))
-        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(begin)}
+        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(Place(0, lsn, _first(options)))}
     return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
 
 
