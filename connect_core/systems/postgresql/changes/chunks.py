@@ -12,7 +12,7 @@ from psycopg2.extensions import cursor
 from connect_core import clock
 from connect_core.errors import ConfigError
 from connect_core.systems.postgresql.catalog import quoted_name
-from connect_core.systems.postgresql.changes.messages import Column, Relation
+from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.slots import look_at_slot
 from connect_core.systems.postgresql.changes.snapshots import (
@@ -23,7 +23,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
     ROW,
     Chunk,
     Key,
-    Progress,
+    SnapshotProgress,
     prefix,
 )
 from connect_core.systems.postgresql.connecting import connected
@@ -69,12 +69,12 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
         asking.execute("BEGIN")
         for schema, table in asked:
             _described(asking, schema, table, where)
-        _say(asking, prefix(options.slot_name, REQUEST), json.dumps(Progress(tuple(asked)).as_json()))
+        _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(asked)).as_json()))
         asking.execute("COMMIT")
     return [f"{schema}.{table}" for schema, table in asked]
 
 
-def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: Progress, where: str) -> None:
+def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str) -> None:
     """Writes the next pieces behind where the log has come to; fewer where a transaction stays open."""
     for _ in range(PIECES):
         if not progress.tables:
@@ -85,7 +85,9 @@ def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: Prog
         progress = after
 
 
-def _write_chunk(asking: cursor, options: PostgresChangesOptions, progress: Progress, where: str) -> Progress | None:
+def _write_chunk(
+    asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str
+) -> SnapshotProgress | None:
     """How far the rows have come with it; None where a transaction stayed open that had begun before the mark."""
     (schema, table), slot = progress.tables[0], options.slot_name
     mark = secrets.token_hex(8)
@@ -99,7 +101,7 @@ def _write_chunk(asking: cursor, options: PostgresChangesOptions, progress: Prog
         keys = asking.fetchall()
         last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
         _say(asking, prefix(slot, END), json.dumps(last))
-    return Progress(progress.tables if last else progress.tables[1:], last)
+    return SnapshotProgress(progress.tables if last else progress.tables[1:], last)
 
 
 def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Relation, dict[int, str], dict[str, str]]:
@@ -115,7 +117,7 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Rel
             where=where,
             next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
         )
-    columns = tuple(Column(*one[:4]) for one in found)
+    columns = tuple(LoggedColumn(*one[:4]) for one in found)
     names = {one[2]: one[5] for one in found if one[5]}
     return Relation(0, schema, table, 0, columns), names, {one[0]: one[4] for one in found}
 

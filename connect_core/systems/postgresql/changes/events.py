@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
-from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Begin, Change, Relation, Tuple
+from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Change, Relation, TransactionBegin, Tuple
 from connect_core.systems.postgresql.changes.snapshots import Key
-from connect_core.systems.postgresql.changes.values import ToJson, Unfit, to_json
+from connect_core.systems.postgresql.changes.values import ToJson, UnfitForEvent, to_json
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
 """What consumers know as a value that is not there."""
@@ -39,7 +39,7 @@ class _Layout:
     source: str
 
 
-class EventWriter:
+class ChangeEventWriter:
     """Of one stream: what relations and types are is said in it, before what is of them."""
 
     def __init__(self, database: str, primary_key: Callable[[Relation], Collection[str]]) -> None:
@@ -48,7 +48,7 @@ class EventWriter:
         self._types: dict[int, str] = {}
         self._layouts: dict[int, _Layout] = {}
         self._chunk = _Layout("", [], [], "")
-        self._begin, self._number, self._by_table = Begin(0, 0, 0), 0, dict[str, int]()
+        self._begin, self._number, self._by_table = TransactionBegin(0, 0, 0), 0, dict[str, int]()
 
     def knows_type(self, oid: int, name: str) -> None:
         self._types[oid] = name
@@ -72,7 +72,7 @@ class EventWriter:
         )
         return _Layout(f"{of.schema}.{of.table}", columns, key, place)
 
-    def begins(self, transaction: Begin) -> None:
+    def begins(self, transaction: TransactionBegin) -> None:
         self._begin, self._number, self._by_table = transaction, 0, {}
 
     def topic(self, relation: int) -> str:
@@ -166,6 +166,6 @@ class EventWriter:
 def _value(name: str, write: ToJson, text: str, unfit: list[str]) -> str:
     try:
         return write(text)
-    except Unfit as why:
+    except UnfitForEvent as why:
         unfit.append(f"{name[:-1]} {why}")
         return quoted(text)

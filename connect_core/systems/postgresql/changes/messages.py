@@ -21,19 +21,19 @@ FULL = ord("f")
 """The replica identity with which all of the old row is logged."""
 
 
-class Begin(NamedTuple):
+class TransactionBegin(NamedTuple):
     commit: int
     """Where the transaction's commit is in the log."""
     at_ms: int
     xid: int
 
 
-class Commit(NamedTuple):
+class TransactionEnd(NamedTuple):
     end: int
     """Behind the commit: where reading continues when all of it is settled."""
 
 
-class Column(NamedTuple):
+class LoggedColumn(NamedTuple):
     name: str
     of_key: bool
     kind: int
@@ -45,7 +45,7 @@ class Relation(NamedTuple):
     schema: str
     table: str
     identity: int
-    columns: tuple[Column, ...]
+    columns: tuple[LoggedColumn, ...]
 
 
 class TypeName(NamedTuple):
@@ -75,7 +75,7 @@ class Truncate(NamedTuple):
     relations: tuple[int, ...]
 
 
-Message: TypeAlias = Begin | Commit | Relation | TypeName | Change | Truncate | Said | None
+Message: TypeAlias = TransactionBegin | TransactionEnd | Relation | TypeName | Change | Truncate | Said | None
 
 
 def decoded(data: bytes) -> Message:
@@ -93,9 +93,9 @@ def decoded(data: bytes) -> Message:
 def _seldom(kind: bytes, data: bytes) -> Message:
     if kind == b"B":
         commit, at, xid = _BEGIN.unpack_from(data, 1)
-        return Begin(commit, at // 1000 + _POSTGRES_EPOCH_MS, xid)
+        return TransactionBegin(commit, at // 1000 + _POSTGRES_EPOCH_MS, xid)
     if kind == b"C":
-        return Commit(_COMMIT.unpack_from(data, 1)[1])
+        return TransactionEnd(_COMMIT.unpack_from(data, 1)[1])
     if kind == b"R":
         return _relation(data)
     if kind == b"Y":
@@ -145,11 +145,11 @@ def _relation(data: bytes) -> Relation:
     table, at = _text(data, at)
     identity, count = data[at], _COUNT.unpack_from(data, at + 1)[0]
     at += 3
-    columns: list[Column] = []
+    columns: list[LoggedColumn] = []
     for _ in range(count):
         of_key = bool(data[at] & 1)
         name, at = _text(data, at + 1)
-        columns.append(Column(name, of_key, *_COLUMN.unpack_from(data, at)))
+        columns.append(LoggedColumn(name, of_key, *_COLUMN.unpack_from(data, at)))
         at += _COLUMN.size
     return Relation(_oid(data), schema or "pg_catalog", table, identity, tuple(columns))
 

@@ -22,13 +22,13 @@ from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Limit, Reject, SourceBatch
 from connect_core.systems.postgresql.catalog import quoted_name
-from connect_core.systems.postgresql.changes.events import Event, EventWriter
+from connect_core.systems.postgresql.changes.events import ChangeEventWriter, Event
 from connect_core.systems.postgresql.changes.messages import (
-    Begin,
     Change,
-    Commit,
     Relation,
     Said,
+    TransactionBegin,
+    TransactionEnd,
     Truncate,
     TypeName,
     decoded,
@@ -41,7 +41,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
     MARK,
     REQUEST,
     ROW,
-    Progress,
+    SnapshotProgress,
     Snapshotting,
     parse_chunk,
     prefix,
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
     number: int
     lsn: int
-    progress: Progress = Progress()
+    progress: SnapshotProgress = SnapshotProgress()
 
 
 @dataclass
@@ -90,7 +90,7 @@ class ChangeReader:
         primary_key: Callable[[Relation], Collection[str]],
     ) -> None:
         self._options, self._where, self._from, self._offset = options, where, begin, offset
-        self._writer = EventWriter(options.database, primary_key)
+        self._writer = ChangeEventWriter(options.database, primary_key)
         self._wanted: dict[int, bool] = {}
         self._prefixes = {one: prefix(options.slot_name, one) for one in (MARK, CHUNK, ROW, END, REQUEST)}
         self._snapshot = Snapshotting(begin.progress)
@@ -152,10 +152,10 @@ class ChangeReader:
         if isinstance(message, Change):
             self._note_keys(message)
             self._count(message.relation, lambda: self._writer.change(message, lsn))
-        elif isinstance(message, Begin):
+        elif isinstance(message, TransactionBegin):
             self._writer.begins(message)
             self._is_within = True
-        elif isinstance(message, Commit):
+        elif isinstance(message, TransactionEnd):
             self._commit(message)
         elif isinstance(message, Relation):
             self._writer.knows(message)
@@ -192,7 +192,7 @@ class ChangeReader:
             self._snapshot.ends(None if last is None else tuple(last))
             self._leave_out()
         elif message.prefix == self._prefixes[REQUEST]:
-            self._snapshot.requested(Progress.parse(json.loads(message.text)).tables)
+            self._snapshot.requested(SnapshotProgress.parse(json.loads(message.text)).tables)
             self._leave_out()
 
     def _row(self, text: str, lsn: int) -> None:
@@ -222,7 +222,7 @@ class ChangeReader:
         else:
             self._add(event())
 
-    def _commit(self, message: Commit) -> None:
+    def _commit(self, message: TransactionEnd) -> None:
         self._lsn, self._is_within = message.end, False
         if not self._snapshot.is_open:
             self._keep_place()

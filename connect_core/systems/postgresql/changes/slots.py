@@ -76,7 +76,7 @@ WHERE i.indrelid = %s AND i.indisprimary
 """
 
 
-class Log(NamedTuple):
+class ServerLog(NamedTuple):
     """Which log a database writes, and where it ends now."""
 
     cluster: str
@@ -110,7 +110,7 @@ def lsn_text(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-def look_at_log(asking: cursor, where: str) -> Log:
+def look_at_log(asking: cursor, where: str) -> ServerLog:
     """Raises ConfigError where nothing of its changes can be read."""
     asking.execute(_SERVER)
     standby, version, encoding, level, cluster, database = _row(asking)
@@ -125,7 +125,7 @@ def look_at_log(asking: cursor, where: str) -> Log:
         raise ConfigError(f"The server's wal_level is {level}", where=where, next_step=step)
     asking.execute(_LOG)
     end, timeline = _row(asking)
-    return Log(
+    return ServerLog(
         hashlib.blake2b(f"{cluster}.{database}".encode(), digest_size=8).hexdigest(), int(timeline, 16), lsn_of(end)
     )
 
@@ -185,7 +185,7 @@ def wait_until_free(asking: cursor, options: PostgresChangesOptions, where: str)
 
 
 def in_use(options: PostgresChangesOptions, where: str, pid: int | None = None) -> Unreachable:
-    by = f"process {pid} of the server" if pid else "somebody else"
+    by = f"process {pid} of the server" if pid else "another program"
     return Unreachable(
         f"Slot {options.slot_name} is read by {by}",
         where=where,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from connect_core.sdk.values import Json
-from connect_core.systems.postgresql.changes.messages import Column, Relation
+from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
 
 Key = tuple[str, ...]
 
@@ -34,7 +34,7 @@ def counted(slot: str) -> str:
     return f"waybill.{slot}#"
 
 
-class Progress(NamedTuple):
+class SnapshotProgress(NamedTuple):
     """Of which tables rows are still to come, and of the first one behind which key."""
 
     tables: tuple[tuple[str, str], ...] = ()
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
         return {"tables": [[*one] for one in self.tables], "after": None if self.after is None else [*self.after]}
 
     @classmethod
-    def parse(cls, given: Json) -> Progress:
+    def parse(cls, given: Json) -> SnapshotProgress:
         after = given["after"]
         return cls(tuple((schema, table) for schema, table in given["tables"]), None if after is None else (*after,))
 
@@ -66,7 +66,7 @@ class Chunk(NamedTuple):
 
 def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
     said = json.loads(text)
-    columns = tuple(Column(*one[:4]) for one in said["columns"])
+    columns = tuple(LoggedColumn(*one[:4]) for one in said["columns"])
     names = {one[2]: one[4] for one in said["columns"] if one[4]}
     after = None if said["after"] is None else (*said["after"],)
     return Chunk(said["mark"], Relation(0, said["schema"], said["table"], 0, columns), after), names
@@ -84,7 +84,7 @@ class _Window:
 class Snapshotting:
     """What the log has said up to a place."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: SnapshotProgress) -> None:
         self.progress = progress
         self._window: _Window | None = None
         self._taken = False
@@ -124,7 +124,7 @@ class Snapshotting:
         """`last` is the key of the last row of the piece; None where the table has no more."""
         if self._taken:
             done = last is None
-            self.progress = Progress(self.progress.tables[1:] if done else self.progress.tables, last)
+            self.progress = SnapshotProgress(self.progress.tables[1:] if done else self.progress.tables, last)
         self._window, self._taken = None, False
 
     def requested(self, tables: tuple[tuple[str, str], ...]) -> None:

@@ -27,8 +27,8 @@ from connect_core.systems.postgresql.changes.chunks import write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
-from connect_core.systems.postgresql.changes.slots import Log, Slot
-from connect_core.systems.postgresql.changes.snapshots import Progress
+from connect_core.systems.postgresql.changes.slots import ServerLog, Slot
+from connect_core.systems.postgresql.changes.snapshots import SnapshotProgress
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import made, understood
 
@@ -151,7 +151,7 @@ class PostgresChangesSource:
             return self._counted(asking, at.incarnation, place.number, place, evidence, (gap,))
         return self._counted(asking, at.incarnation, at.offset, place, evidence)
 
-    def _unread(self, asking: cursor, log: Log, slot: Slot | None) -> Bounds:
+    def _unread(self, asking: cursor, log: ServerLog, slot: Slot | None) -> Bounds:
         """Makes nothing: that is for when the ledger knows where the connector begins."""
         begin = _at_begin(0, log, slot.confirmed if slot and not slot.is_lost else None, self._options)
         place = _place_in(Position(0, 0, begin.evidence))
@@ -162,7 +162,7 @@ class PostgresChangesSource:
         more = counted.more or bool(place.progress.tables)
         return replace(begin, end=counted.changes, evidence=evidence, partial=more)
 
-    def _begun(self, asking: cursor, at: Position, log: Log) -> Bounds:
+    def _begun(self, asking: cursor, at: Position, log: ServerLog) -> Bounds:
         """Makes what is missing of publication and slot, in this order: the slot must know the publication. It begins
         where nothing was read yet."""
         with made(self._where):
@@ -211,7 +211,7 @@ class PostgresChangesSource:
         return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
 
     def _what_is_lost(
-        self, at: Position, place: Place, log: Log, slot: Slot | None, published: Mapping[str, str]
+        self, at: Position, place: Place, log: ServerLog, slot: Slot | None, published: Mapping[str, str]
     ) -> tuple[str, int | None]:
         """Why what comes behind the position cannot be read, and from which place of the log on there is something."""
         if slot is None:
@@ -221,7 +221,7 @@ class PostgresChangesSource:
         if at.evidence.get(_CLUSTER) != log.cluster:
             return "this is another database", slot.confirmed
         if slot.confirmed > place.lsn:
-            return f"slot {self._options.slot_name} was made again, or moved on by somebody else", slot.confirmed
+            return f"slot {self._options.slot_name} was made again, or moved on by another program", slot.confirmed
         known = int(at.evidence.get(_TIMELINE, log.timeline))
         if known != log.timeline:
             left_at = slots.left_timeline(self._options, self._where, known, log.timeline)
@@ -296,7 +296,7 @@ class PostgresChangesSource:
         self._database = None
 
 
-def _at_begin(incarnation: int, log: Log, lsn: int | None, options: PostgresChangesOptions) -> Bounds:
+def _at_begin(incarnation: int, log: ServerLog, lsn: int | None, options: PostgresChangesOptions) -> Bounds:
     """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
     evidence: Json = {_CLUSTER: log.cluster}
     if lsn is not None:
@@ -306,8 +306,8 @@ def _at_begin(incarnation: int, log: Log, lsn: int | None, options: PostgresChan
     return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
 
 
-def _first(options: PostgresChangesOptions) -> Progress:
-    return Progress(tuple(options.named())) if options.snapshot == "initial" else Progress()
+def _first(options: PostgresChangesOptions) -> SnapshotProgress:
+    return SnapshotProgress(tuple(options.named())) if options.snapshot == "initial" else SnapshotProgress()
 
 
 def _as_json(place: Place) -> Json:
@@ -319,5 +319,5 @@ def _place_in(at: Position) -> Place | None:
     if _LSN not in at.evidence:
         return None
     said = at.evidence.get(_SNAPSHOT)
-    progress = Progress.parse(said) if said else Progress()
+    progress = SnapshotProgress.parse(said) if said else SnapshotProgress()
     return Place(int(at.evidence[_AT]), int(at.evidence[_LSN]), progress)

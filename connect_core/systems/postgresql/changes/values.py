@@ -13,7 +13,7 @@ from datetime import date
 from json.encoder import encode_basestring as quoted
 
 ToJson = Callable[[str], str]
-"""Takes the text of a value. Raises Unfit for one that JSON cannot have."""
+"""Takes the text of a value. Raises UnfitForEvent for one that JSON cannot have."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY_US = 86_400_000_000
@@ -23,7 +23,7 @@ _PRECISE = 3
 """Up to so many digits of a second, times are in milliseconds; with more, in microseconds."""
 
 
-class Unfit(ValueError):
+class UnfitForEvent(ValueError):
     """A value that an event cannot have, and why."""
 
 
@@ -72,7 +72,7 @@ def _unscaled(text: str) -> str:
     try:
         number = int(text.replace(".", "", 1))
     except ValueError:
-        raise Unfit("is no number that an event can have") from None
+        raise UnfitForEvent("is no number that an event can have") from None
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return _base64(number.to_bytes(length, "big", signed=True))
 
@@ -116,14 +116,14 @@ def _micros(text: str) -> int:
 def _zoned_timestamp(text: str) -> str:
     """The session's time zone is UTC."""
     if len(text) < 22 or text[10] != " " or not text.endswith("+00"):
-        raise Unfit("is no moment that an event can have")
+        raise UnfitForEvent("is no moment that an event can have")
     return f'"{text[:10]}T{text[11:-3]}Z"'
 
 
 def _zoned_time(text: str) -> str:
     found = _TIME.fullmatch(text)
     if not found:
-        raise Unfit("is no time that an event can have")
+        raise UnfitForEvent("is no time that an event can have")
     hour, minute, second, fraction, sign, *zone = found.groups()
     east = sum(int(part or 0) * size for part, size in zip(zone, (3600, 60, 1), strict=True))
     at = int(hour) * 3600 + int(minute) * 60 + int(second) - (east if sign == "+" else -east)
@@ -135,7 +135,7 @@ def _zoned_time(text: str) -> str:
 def _parts(text: str) -> tuple[str | None, ...]:
     found = _MOMENT.fullmatch(text)
     if not found:
-        raise Unfit("is no moment that an event can have")
+        raise UnfitForEvent("is no moment that an event can have")
     return (text, *found.groups())
 
 
