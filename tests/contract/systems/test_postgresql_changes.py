@@ -17,7 +17,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.values import OPEN_END, Bounds, Json, Position, Range, SourceBatch
-from connect_core.systems.postgresql.changes import slots
+from connect_core.systems.postgresql.changes import chunks, slots
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.source import PostgresChangesSource
 from tests.postgres_tables import Database
@@ -290,3 +290,14 @@ def test_a_truncated_table_is_read_anew(snapshot: ChangesCase) -> None:
     batches = [*source.read(wanted, limit())]
     assert sum(len(one.records) for one in batches) == 1
     assert source.evidence(wanted, wanted.end)["snapshot"]["after"] is None
+
+
+def test_rows_wait_for_transactions_that_are_open(snapshot: ChangesCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commit may be in the log already, and nobody sees it yet."""
+    monkeypatch.setattr(chunks, "_WAIT_S", 0.2)
+    at = quiet(snapshot)
+    with closing(snapshot.database.connected()) as session, session.cursor() as cursor:
+        cursor.execute("UPDATE rows SET body = 'new' WHERE id = 2")
+        assert snapshot.bounds(at).end == 0
+        session.commit()
+    assert came(snapshot, at) == [("u", 2, "new"), ("r", 1, "row 1"), ("r", 2, "new"), ("r", 3, "row 3")]
