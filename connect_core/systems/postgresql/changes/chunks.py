@@ -47,7 +47,10 @@ LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
 WHERE c.oid = to_regclass(%s) ORDER BY a.attnum
 """
 """Of each column whether it is of the key, and its type's name where that is none of the server's own."""
-_OPEN = "SELECT coalesce(array_agg(x::text::bigint), '{}') FROM pg_snapshot_xip(pg_current_snapshot()) x"
+_NEWEST = "SELECT pg_current_xact_id()::text::bigint"
+"""Above the number of each transaction that had one before."""
+_ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
+"""Whether all up to this number have ended, for who looks from now on."""
 
 
 def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
@@ -125,17 +128,15 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Rel
 def _all_have_ended(asking: cursor) -> bool:
     """Whether all transactions have ended that write, and were open at the mark: a commit is in the log before others
     see it. Only what is in the log behind the mark is unknown to who reads from now on."""
-    asking.execute(_OPEN)
-    [waited_for] = asking.fetchone() or ([],)
-    until, left = clock.monotonic() + _WAIT_S, {*waited_for}
-    while left:
+    asking.execute(_NEWEST)
+    newest, until = asking.fetchone(), clock.monotonic() + _WAIT_S
+    while True:
+        asking.execute(_ARE_OVER, newest)
+        if asking.fetchone() == (True,):
+            return True
         if clock.monotonic() >= until:
             return False
         clock.sleep(_AGAIN_S)
-        asking.execute(_OPEN)
-        [open_now] = asking.fetchone() or ([],)
-        left &= {*open_now}
-    return True
 
 
 def _rows(
