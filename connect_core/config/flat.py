@@ -126,7 +126,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
     if found is None:
         return into
     system, kind = found
-    into.system, into.role = system, kind.role
+    into.system, into.role, into.gives_json = system, kind.role, kind.gives_json
     into.put(CLASS, ("schedule",), _always(system if kind.role == "source" else hub()))
     ends = _ends(system, kind, into)
     keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
@@ -238,7 +238,7 @@ def _max_tasks(into: TranslatedDocument, key: str, value: Any) -> None:
     if not text.isdecimal() or int(text) < 1:
         into.refuse(key, f"{value!r} is not a number of tasks, 1 or more")
     elif int(text) > 1:
-        into.ignore(key, "a file connector has one task, as in RocketMQ Connect")
+        into.ignore(key, "a connector of this class has one task, as in RocketMQ Connect")
 
 
 def _tolerance(into: TranslatedDocument, key: str, value: Any) -> None:

@@ -56,6 +56,9 @@ def converter(into: TranslatedDocument, key: str, value: Any) -> None:
 def _json_converter(into: TranslatedDocument, key: str) -> None:
     """A sink reads what is in a topic, and it stays as it is. A source would write each line as another thing."""
     enabled = _has_schemas(into, key)
+    if into.gives_json:
+        _json_of_json(into, key, enabled=enabled)
+        return
     form = "json-schema" if enabled else "json"
     if into.role == "source":
         says = f"says their fields in parse, and encode: {{format: {form}}}"
@@ -66,12 +69,23 @@ def _json_converter(into: TranslatedDocument, key: str) -> None:
     into.notice(f"{key}: records pass as the bytes they are, {what}; {_NATIVE} {reads}")
 
 
+def _json_of_json(into: TranslatedDocument, key: str, *, enabled: bool) -> None:
+    """Of a source whose records are JSON already."""
+    if enabled:
+        writes = "parse: {format: debezium, fields: …} and encode: {format: debezium, schemas: true}"
+        into.refuse(f"{key}.schemas.enable", f"events have no schema here: set it to false; {_NATIVE} has {writes}")
+    else:
+        into.ignore(key, "events are JSON without a schema")
+
+
 def _key_converter(into: TranslatedDocument, key: str, given: str) -> None:
     """A sink reads keys as the text that they are. A source writes one only where a transform makes it."""
     form = form_of(into, key).format
     if into.role == "sink":
         reads = f"; {_NATIVE} reads their fields by parse: {{key_format: {form}, key_fields: {{id: int64}}}}"
         into.notice(f"{key}: keys pass as the text that they are" + (reads if given in _JSON else ""))
+    elif into.gives_json:
+        into.notice(f"{key}: the key of a record is the text of the primary key; of several columns an object")
     elif given in _SCHEMAS:
         into.refuse(key, f"a key is one text here, and {_SCHEMAS[given]} is none: use JsonConverter or StringConverter")
     elif makes_keys(into.given):

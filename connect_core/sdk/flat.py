@@ -85,6 +85,8 @@ class FlatClass:
     role: Literal["source", "sink"]
     end: FlatEnd
     records: str = "records"
+    gives_json: bool = False
+    """Whether the payloads of its records are JSON, without a schema."""
     reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset] = _no_offsets
     """By the options of the end, what a partition and its position mean as RocketMQ Connect has stored them. May look
     at the source. Raises ValueError with why that cannot be said."""

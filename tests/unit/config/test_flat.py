@@ -247,7 +247,8 @@ def test_what_a_queue_of_dead_letters_cannot_have_is_told(read: Read, faults: Ca
 def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
     notices = read({**SINK, "max.tasks": 4, "file": "other.txt", "filename": "out.txt"}).notices
     assert any(
-        notice.startswith("max.tasks: accepted without effect: a file connector has one task") for notice in notices
+        notice.startswith("max.tasks: accepted without effect: a connector of this class has one task")
+        for notice in notices
     )
     assert "file: taken as filename, which is RocketMQ Connect's name for it" in notices
 
@@ -258,7 +259,7 @@ def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
         ({"connect.topicname": "x", "filename": "a"}, "connector.class: line 1: is missing: the class says"),
         (
             {**SOURCE, "connector.class": "JdbcSourceConnector"},
-            "there is no 'JdbcSourceConnector' here; there are File",
+            "there is no 'JdbcSourceConnector' here; there are Debezium",
         ),
         ({**SOURCE, "filenam": "a"}, 'filenam: line 1: unknown key "filenam"; did you mean filename?'),
         ({k: v for k, v in SOURCE.items() if k != "filename"}, "filename: line 1: is missing"),

@@ -37,7 +37,7 @@ class PostgresChangesOptions(PostgresOptions):
     )
     publication: Annotated[str, AfterValidator(checked_name)] | None = Field(
         default=None,
-        description="A publication that is there already, of these tables or of more. By default one is made of"
+        description="An existing publication of these tables, or of more. By default one is made of"
         " the tables, which takes their owner, and dropped with the connector",
         examples=["all_tables"],
     )

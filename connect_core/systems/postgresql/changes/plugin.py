@@ -9,6 +9,7 @@ from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
+from connect_core.systems.postgresql.changes.flat_keys import CLASSES
 from connect_core.systems.postgresql.changes.guarantee import GUARANTEE
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 
@@ -45,5 +46,6 @@ PLUGIN = Plugin(
     guarantee=_guarantee,
     probe=_probe,
     snapshot=_snapshot,
+    flat=CLASSES,
     unit="changes",
 )
