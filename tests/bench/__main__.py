@@ -11,6 +11,7 @@ from pathlib import Path
 
 from connect_core import stack
 from tests.bench.answers import answers
+from tests.bench.change_streams import change_streams
 from tests.bench.changes import changes
 from tests.bench.copies import MESSAGES, changed, copies
 from tests.bench.data_source import data_source
@@ -58,6 +59,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "data-source": lambda place, chosen: data_source(place, MESSAGES, chosen.repeats),
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
+    "change-streams": lambda place, chosen: change_streams(place, chosen.repeats),
     "fresh": lambda place, chosen: freshness(place),
     "parse": lambda place, chosen: parse(place, chosen.repeats),
 }
