@@ -9,11 +9,11 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_core import __version__
-from connect_core.api import kafka_connect, metrics, rocketmq_connect
+from connect_core.api import kafka_connect, metrics, native, native_problems, rocketmq_connect
 from connect_core.api.guarding import Guarded, refused
 from connect_core.api.login import LoggedIn
 from connect_core.service.callers import NotAllowed
@@ -43,6 +43,7 @@ def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
     app.include_router(metrics.router())
     app.include_router(rocketmq_connect.router(gets_change=gets_change))
     app.mount(kafka_connect.PREFIX, kafka_connect.made())
+    app.mount(native_problems.PREFIX, native.made())
     app.add_exception_handler(404, _not_found)
     app.add_exception_handler(413, _too_long)
     app.add_exception_handler(NotAllowed, _not_allowed)
@@ -76,9 +77,11 @@ class WithoutTrailingSlash:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    """As the server of RocketMQ Connect says it; or that of Kafka Connect, as a line break has no mount."""
+    """As the server of RocketMQ Connect says it; or as the others do, for a line break has no mount."""
     if kafka_connect.is_below(request.url.path):
         return await kafka_connect.as_json(request, error)
+    if native_problems.is_below(request.url.path):
+        return native_problems.of_status(404, "Not found", request.url.path)
     return PlainTextResponse("Not found", status_code=404)
 
 
@@ -86,9 +89,8 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return refused(request.scope, 403, str(error))
 
 
-async def _too_long(request: Request, error: Exception) -> JSONResponse:
-    words = error.detail if isinstance(error, HTTPException) else str(error)
-    return JSONResponse({"errorCode": 413, "message": words}, status_code=413)
+async def _too_long(request: Request, error: Exception) -> Response:
+    return refused(request.scope, 413, error.detail if isinstance(error, HTTPException) else str(error))
 
 
 async def _gone(request: Request, error: Exception) -> PlainTextResponse:

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from connect_core.api import kafka_connect
+from connect_core.api import kafka_connect, native_problems
 
 MAX_BYTES = 1 << 20
 """Of a body: a configuration has a few kilobytes."""
@@ -78,7 +78,9 @@ def _of_another_site(headers: Headers) -> str:
     return ""
 
 
-def refused(scope: Scope, code: int, why: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """In the words of the routes that were called: those of Kafka Connect say `error_code`."""
+def refused(scope: Scope, code: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
+    """In the words of the routes that were called: those of Kafka Connect say `error_code`, ours tell a problem."""
+    if native_problems.is_below(scope["path"]):
+        return native_problems.of_status(code, why, scope["path"], headers)
     key = "error_code" if kafka_connect.is_below(scope["path"]) else "errorCode"
     return JSONResponse({key: code, "message": why}, status_code=code, headers=headers)

@@ -25,7 +25,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.service import flat_connectors
 from connect_core.service import kafka_connectors as kafka
 from connect_core.service.connectors import Wish
-from connect_core.service.kafka_connectors import NotFound
+from connect_core.service.visible import NotFound, named
 from connect_core.version import code_version
 
 PREFIX = "/kc"
@@ -199,7 +199,7 @@ def _add_offsets(routes: APIRouter) -> None:
     @routes.patch("/connectors/{name}/offsets")
     async def alter(name: str, request: Request) -> JSONResponse:
         def altered(given: _Json) -> JSONResponse:
-            kafka.named(name)
+            named(name)
             kafka.alter_offsets(name, _wanted(given), _log.info)
             return JSONResponse({"message": "The offsets for this connector have been altered successfully"})
 

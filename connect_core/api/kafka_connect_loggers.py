@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from connect_core.service import callers
-from connect_core.service.kafka_connectors import NotFound
+from connect_core.service.visible import NotFound
 
 Answer = dict[str, Any]
 

@@ -12,7 +12,8 @@ from connect_core import __version__
 from connect_core.errors import ConfigError, Fault, LeaseHeld, Retriable, Unreachable, WaybillError
 from connect_core.service.callers import NotAllowed
 from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask, hidden_text
-from connect_core.service.kafka_connectors import FAILING, AlreadyThere, FlatKey, KafkaClass, NotFound
+from connect_core.service.kafka_connectors import FAILING, AlreadyThere, FlatKey, KafkaClass
+from connect_core.service.visible import NotFound
 
 Answer = dict[str, Any]
 

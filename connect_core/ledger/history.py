@@ -115,15 +115,30 @@ class Deed:
 class History(Transactions):
     """The part of the ledger that is read by people."""
 
-    def runs(self, uid: str | None = None, limit: int = 50, stream: str | None = None) -> list[Run]:
-        """Newest first."""
+    def runs(
+        self,
+        uid: str | None = None,
+        limit: int = 50,
+        stream: str | None = None,
+        behind: tuple[datetime, str] | None = None,
+    ) -> list[Run]:
+        """Newest first; those that stand behind the one with this begin and id."""
         query = sa.select(RUNS).order_by(RUNS.c.started_at.desc(), RUNS.c.id.desc()).limit(limit)
         if uid is not None:
             query = query.where(RUNS.c.uid == uid)
         if stream is not None:
             query = query.where(RUNS.c.stream == stream)
+        if behind is not None:
+            query = query.where(_behind(RUNS.c.started_at, RUNS.c.id, behind))
         with self._read() as connection:
             return [run_of(row) for row in connection.execute(query)]
+
+    def run(self, uid: str, run_id: str) -> Run | None:
+        """None where the connector has none of this id."""
+        query = sa.select(RUNS).where(RUNS.c.uid == uid, RUNS.c.id == run_id)
+        with self._read() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else run_of(row)
 
     def runs_of(self, uid: str, attempt_of: str) -> list[Run]:
         """The runs that are attempts of the same thing elsewhere, oldest first."""
@@ -155,13 +170,20 @@ class History(Transactions):
         stream: str | None = None,
         limit: int | None = 50,
         since: datetime | None = None,
+        partition: Partition | None = None,
+        behind: tuple[datetime, int] | None = None,
     ) -> list[SettledRange]:
-        """Settled ranges, newest first; `limit` None: all of them."""
+        """Settled ranges, newest first; `limit` None: all of them. Those that stand behind the one that was settled at
+        that moment, with that id."""
         query = self._settled(uid, stream).order_by(RANGES.c.closed_at.desc(), RANGES.c.id.desc()).limit(limit)
         if run_id is not None:
             query = query.where(RANGES.c.run_id == run_id)
         if since is not None:
             query = query.where(RANGES.c.closed_at >= since)
+        if partition is not None:
+            query = query.where(RANGES.c.partition_id == partition.id)
+        if behind is not None:
+            query = query.where(_behind(RANGES.c.closed_at, RANGES.c.id, behind))
         with self._read() as connection:
             return [settled_of(row) for row in connection.execute(query)]
 
@@ -276,6 +298,11 @@ class History(Transactions):
     def _settled(self, uid: str, stream: str | None = None) -> sa.Select[Any]:
         query = sa.select(RANGES).where(RANGES.c.uid == uid, RANGES.c.state == "settled")
         return query if stream is None else query.where(RANGES.c.stream == stream)
+
+
+def _behind(at: sa.Column[Any], number: sa.Column[Any], place: tuple[datetime, object]) -> sa.ColumnElement[bool]:
+    """Of a list with the newest first."""
+    return sa.or_(at < place[0], sa.and_(at == place[0], number < place[1]))
 
 
 def run_of(row: Any) -> Run:

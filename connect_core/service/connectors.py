@@ -49,7 +49,11 @@ def named(name: str) -> Connector | None:
 def listed(opened: Opened, say: Say) -> list[Json]:
     """All of them. `say` is told when nobody knows what is paused. One whose document this version does not take has a
     `problem`, and does not hide the others."""
-    there = opened.ledger.connectors()
+    return outlined(opened, opened.ledger.connectors(), say)
+
+
+def outlined(opened: Opened, there: Sequence[Connector], say: Say) -> list[Json]:
+    """The same of some of them."""
     now = states(opened, there, say)
     return [_outline(connector, now[connector.name]) for connector in there]
 

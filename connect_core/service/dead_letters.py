@@ -80,10 +80,16 @@ Agree = Callable[[LettersPreview], None]
 """Raises when nobody wants it: then nothing is changed."""
 
 
-def listed(opened: Opened, name: str, words: Words = Words(state="all"), *, last: int = 20) -> list[Json]:
-    """The newest `last` of a connector, the newest first; without their payloads."""
+def listed(
+    opened: Opened, name: str, words: Words = Words(state="all"), *, last: int = 20, below: int | None = None
+) -> list[Json]:
+    """The newest `last` of a connector, the newest first; without their payloads. With `below` those of a lower
+    number."""
     connector = opened.ledger.connector(name)
-    found = opened.ledger.dead_letters(connector.uid, last, wanted_of(words), payloads=False)
+    if below is not None and below <= 1:
+        return []
+    wanted = replace(wanted_of(words), newest=below - 1 if below else 0)
+    found = opened.ledger.dead_letters(connector.uid, last, wanted, payloads=False)
     return [_told(letter) for letter in found]
 
 

@@ -27,8 +27,13 @@ Show = Callable[[list["Json"]], None]
 
 def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) -> list[Json]:
     """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
+    return written_would_change(read_paths(paths), say, infer_again=infer_again)
+
+
+def written_would_change(written: WrittenDocuments, say: Say, *, infer_again: bool = False) -> list[Json]:
+    """The same of documents that are no files."""
     known, deleted = _known()
-    checked = _numbered(_checked(read_paths(paths), known, infer_again), register=False)
+    checked = _numbered(_checked(written, known, infer_again), register=False)
     _say_notices(checked, say)
     return _changes(checked, known, deleted)
 
@@ -44,30 +49,30 @@ def apply(
     """Creates or changes connectors, all of them in one transaction, or none; makes a home and its ledger when there is
     none. Returns the changes. With `infer_again` fields that were inferred are found
     again; where they are others now, `agree` gets the changes before that, and raises when nobody wants them."""
-    return _applied(read_paths(paths), why, say, infer_again, agree)
+    return apply_written(read_paths(paths), why, say, infer_again, agree)
 
 
-def apply_flat(
-    name: str, flat: Json, *, why: str, say: Say, begins: str = "running", made_from: int | None = None
+def apply_one(
+    name: str, data: Json, *, why: str, say: Say, begins: str = "running", made_from: int | None = None
 ) -> Json:
-    """The same for one flat document that is no file; its name is `name`, whatever it says. Its change. A connector
-    that is new has the target state `begins`. `made_from` is the revision that the document was made from, 0 for one
-    that is to be new: raises Retriable where another one is there."""
-    (change,) = _applied(_flat(name, flat), why, say, begins=begins, revision=made_from)
+    """The same for one document, native or flat, that is no file; its name is `name`, whatever it says. Its change. A
+    connector that is new has the target state `begins`. `made_from` is the revision that the document was made from, 0
+    for one that is to be new: raises Retriable where another one is there."""
+    (change,) = apply_written(_one(name, data), why, say, begins=begins, revision=made_from)
     return change
 
 
-def check_flat(name: str, flat: Json) -> Checked:
-    """Raises ConfigError with what `apply_flat` would refuse."""
-    (checked,) = _checked(_flat(name, flat), by_name(), infer_again=False)
+def check_one(name: str, data: Json) -> Checked:
+    """Raises ConfigError with what `apply_one` would refuse."""
+    (checked,) = _checked(_one(name, data), by_name(), infer_again=False)
     return checked
 
 
-def _flat(name: str, flat: Json) -> WrittenDocuments:
-    return WrittenDocuments([Written({**flat, "name": name}, f"connector {name}")])
+def _one(name: str, data: Json) -> WrittenDocuments:
+    return WrittenDocuments([Written({**data, "name": name}, f"connector {name}")])
 
 
-def _applied(
+def apply_written(
     written: WrittenDocuments,
     why: str,
     say: Say,
@@ -76,6 +81,7 @@ def _applied(
     begins: str = "running",
     revision: int | None = None,
 ) -> list[Json]:
+    """As `apply`, of documents that need be no files. `begins` and `revision` are those of `apply_one`."""
     from connect_core.orchestration import control
 
     known, deleted = _known()
@@ -109,10 +115,15 @@ def _applied(
 def check(paths: Sequence[Path], say: Say, *, probe: bool = False) -> list[Json]:
     """Raises ConfigError with all faults at once; writes nothing. With `probe` each end is asked as well, and a source
     for the fields that `apply` would infer. Of a document without a fault all `examples` hold, so many."""
+    return check_written(read_paths(paths), say, probe=probe)
+
+
+def check_written(written: WrittenDocuments, say: Say, *, probe: bool = False) -> list[Json]:
+    """The same of documents that are no files."""
     from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
-    checked = checked_together(read_paths(paths), home, settings, documents_known(say), looks=probe)
+    checked = checked_together(written, home, settings, documents_known(say), looks=probe)
     return [
         {
             "name": item.document.name,

@@ -7,7 +7,6 @@ from these when it is created again.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from connect_core.sdk.values import Json
 from connect_core.service import callers, connectors, documents
 from connect_core.service.connectors import Wish
 from connect_core.service.opened import Say, reading
+from connect_core.service.visible import may_write, visible, visible_one, without_others
 
 _WHY = "by the routes of RocketMQ Connect"
 
@@ -69,7 +69,7 @@ def create(name: str, given: Json, say: Say) -> None:
     before = connectors.named(name)
     flat = storable(name, given, before)
     with in_its_own_words(name, flat):
-        change = documents.apply_flat(name, flat, why=_WHY, say=say)
+        change = documents.apply_one(name, flat, why=_WHY, say=say)
     if before is not None and before.target_state == "stopped":
         with reading() as opened:
             connectors.set_state(opened, name, "running")
@@ -119,7 +119,7 @@ def faults_of(name: str, given: Json) -> Sequence[Fault]:
     try:
         flat = texts(given)
         with in_its_own_words(name, flat):
-            documents.check_flat(name, flat)
+            documents.check_one(name, flat)
     except ConfigError as error:
         return error.faults or (Fault("", str(error)),)
     return ()
@@ -133,20 +133,10 @@ def in_its_own_words(name: str, flat: Json) -> Iterator[None]:
     except ConfigError as error:
         paths = [one.path.removeprefix(f"connector {name}: ") for one in error.faults]
         own = tuple(
-            Fault(key_of(flat, name, path), _without_others(one.message))
+            Fault(key_of(flat, name, path), without_others(one.message))
             for path, one in zip(paths, error.faults, strict=True)
         )
         raise ConfigError(error.what, where=error.where, faults=own, next_step=error.next_step) from None
-
-
-def _without_others(message: str) -> str:
-    """Without the names of connectors that the caller may not know of."""
-    if callers.who() is None:
-        return message
-    others = [name for name in connectors.by_name() if not callers.sees(name)]
-    for name in others:
-        message = re.sub(rf"connector {re.escape(name)}(?![\w.-])", "another connector", message)
-    return message
 
 
 def hidden(given: Json) -> Json:
@@ -183,23 +173,6 @@ def plugins() -> Iterator[FlatPlugin]:
 
 def _without_name(flat: Json | None) -> Json | None:
     return None if flat is None else {key: value for key, value in flat.items() if key != "name"}
-
-
-def visible() -> dict[str, Connector]:
-    """All that the caller may know of, by name; none where there is no ledger yet."""
-    return {name: one for name, one in connectors.by_name().items() if callers.sees(name)}
-
-
-def visible_one(name: str) -> Connector | None:
-    """None for one that is not there, or not for the caller to know of."""
-    return connectors.named(name) if callers.sees(name) else None
-
-
-def may_write(name: str) -> None:
-    """Raises NotAllowed where the caller may not create or change a connector of this name, whether it is there or
-    not."""
-    callers.require("admin")
-    callers.require_name(name)
 
 
 def _shown() -> dict[str, Connector]:

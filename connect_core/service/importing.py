@@ -38,7 +38,7 @@ def _imported(one: StoredConnector, before: Connector | None, say: Say) -> Json:
     told = _judged(one, before)
     if told["problems"]:
         return told
-    documents.apply_flat(one.name, dict(one.config), why=_WHY, say=say, begins="stopped")
+    documents.apply_one(one.name, dict(one.config), why=_WHY, say=say, begins="stopped")
     with working() as opened:
         wanted = {place["partition"]: place["offset"] for place in told["offsets"]}
         if wanted:
@@ -56,7 +56,7 @@ def _judged(one: StoredConnector, before: Connector | None) -> Json:
         return told
     try:
         with in_its_own_words(one.name, dict(one.config)):
-            checked = documents.check_flat(one.name, dict(one.config))
+            checked = documents.check_one(one.name, dict(one.config))
     except ConfigError as error:
         told["problems"] = [f"{fault.path}: {fault.message}" for fault in error.faults] or [str(error)]
         return told

@@ -20,6 +20,7 @@ from connect_core.service import callers, connectors, documents, flat_connectors
 from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
 from connect_core.service.opened import Say, ledger_exists, reading, working
+from connect_core.service.visible import NotFound, may_write, named, visible, visible_one
 
 _WHY = "by the routes of Kafka Connect"
 FAILING = ("waiting", "failed", "blocked")
@@ -28,21 +29,17 @@ _ATTEMPTS = 10
 """A change of single keys is made again from what is there, where somebody else was faster."""
 
 
-class NotFound(ConfigError):
-    """What was asked for is not there."""
-
-
 class AlreadyThere(ConfigError):
     """A connector of this name is there."""
 
 
 def listed(say: Say) -> list[FlatConnector]:
     """All of them, by name."""
-    return flat_connectors.seen(list(flat_connectors.visible().values()), say)
+    return flat_connectors.seen(list(visible().values()), say)
 
 
 def names() -> list[str]:
-    return list(flat_connectors.visible())
+    return list(visible())
 
 
 def shown(name: str, say: Say) -> FlatConnector:
@@ -51,17 +48,10 @@ def shown(name: str, say: Say) -> FlatConnector:
     return found
 
 
-def named(name: str) -> Connector:
-    """Raises NotFound."""
-    if (found := flat_connectors.visible_one(name)) is None:
-        raise _unknown(name)
-    return found
-
-
 def create(name: str, given: Json, state: Wish, say: Say) -> None:
     """Raises AlreadyThere where one of this name is there, ConfigError with every fault, and NotAllowed."""
-    flat_connectors.may_write(name)
-    if flat_connectors.visible_one(name):
+    may_write(name)
+    if visible_one(name):
         raise AlreadyThere(f"Connector {name} already exists")
     _stored(name, given, None, say, begins="running" if state == "running" else "stopped", made_from=0)
     if state == "paused":
@@ -71,8 +61,8 @@ def create(name: str, given: Json, state: Wish, say: Say) -> None:
 def put(name: str, given: Json, say: Say) -> bool:
     """The whole configuration of a connector that is there, or is created by it: True. It stays paused or stopped.
     Raises NotAllowed."""
-    flat_connectors.may_write(name)
-    change: str = _stored(name, given, flat_connectors.visible_one(name), say)["change"]
+    may_write(name)
+    change: str = _stored(name, given, visible_one(name), say)["change"]
     return change == "created"
 
 
@@ -100,7 +90,7 @@ def _stored(
     _refuse_masks(given)
     flat = flat_connectors.storable(name, given, before)
     with flat_connectors.in_its_own_words(name, flat):
-        return documents.apply_flat(name, flat, why=_WHY, say=say, begins=begins, made_from=made_from)
+        return documents.apply_one(name, flat, why=_WHY, say=say, begins=begins, made_from=made_from)
 
 
 def _refuse_masks(given: Json) -> None:
@@ -149,7 +139,7 @@ def delete(name: str, say: Say) -> None:
 
 def topics(name: str) -> list[str]:
     """Those of the hub that its document names; none for a connector that is not there."""
-    found = flat_connectors.visible_one(name)
+    found = visible_one(name)
     ends = [found.document[role].get(hub(), {}) for role in ("source", "sink")] if found else []
     named_there = [one for end in ends for one in (end.get("topic"), end.get("topics")) if one]
     return sorted({one for each in named_there for one in ([each] if isinstance(each, str) else each)})
@@ -165,7 +155,7 @@ def faults_of(kind: str, given: Json) -> Sequence[Fault]:
     """What creating a configuration of this class would refuse. Raises NotFound for a class that is not known, and
     ConfigError for a configuration of another one; NotAllowed where the caller may not create it."""
     name = str(given.get("name") or "connector")
-    flat_connectors.may_write(name)
+    may_write(name)
     said = str(given.get(CLASS) or kind)
     if class_of(said).name != class_of(kind).name:
         raise ConfigError(f"Included connector type {said} does not match request type {kind}")
@@ -255,7 +245,3 @@ def ledger_id() -> str:
         return ""
     with reading() as opened:
         return opened.ledger.identity().id
-
-
-def _unknown(name: str) -> NotFound:
-    return NotFound(f"Connector {name} not found")

@@ -122,9 +122,11 @@ def set_offsets(
     why: str,
     still: Callable[[Connector], None],
     say: Say,
-) -> None:
+    preview: bool = False,
+) -> Json:
     """Moves the committed positions of several partitions, all or none; None stands for the oldest record. `still` gets
-    the connector when nobody else can work on these partitions any more, and raises where they may not be moved."""
+    the connector when nobody else can work on these partitions any more, and raises where they may not be moved. Where
+    each was `before` and is `after` it, and what it `repeats`; with `preview` nothing is changed."""
     connector = opened.ledger.connector(name)
     assignment = _assignment(opened, connector)
     parts = {_partition(assignment, key): offset for key, offset in wanted.items()}
@@ -132,11 +134,23 @@ def set_offsets(
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         after = {one: _checked(source, one, before[one], at, f"connector {name}") for one, at in parts.items()}
+    told: Json = {
+        "connector": name,
+        "applied": not preview,
+        "before": {one.key: _offset(before[one]) for one in parts},
+        "after": {one.key: after[one].offset for one in parts},
+        "repeats": {
+            one.key: vars(opened.ledger.repeats(connector.uid, LIVE, one, before[one], after[one])) for one in parts
+        },
+    }
+    if preview:
+        return told
     with _leases(opened, connector, assignment, list(parts), say) as leases:
         still(opened.ledger.connector(name))
         for part in parts:
             _require_unmoved(opened, connector, part, before[part])
         opened.ledger.move_offsets(leases, connector.uid, LIVE, after, who=opened.settings.user, why=why, kind="set")
+    return told
 
 
 def _checked(source: Source, partition: Partition, before: Position | None, offset: int | None, where: str) -> Position:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from connect_core.config import database_url, find_home, load_document
 from connect_core.errors import WaybillError
 from connect_core.ledger import Connector, Ledger, Run, SettledRange, StoredGap
@@ -22,10 +24,15 @@ def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -
     names = {one.uid: one.name for one in opened.ledger.connectors(include_deleted=True)}
     uid = opened.ledger.connector(name).uid if name else None
     found = opened.ledger.runs(uid, limit=last, stream=of_stream(stream))
-    settled = opened.ledger.settled_by([run.id for run in found if run.summary is None])
+    told = runs_told(opened.ledger, found)
+    return [{"connector": names.get(run.uid, run.uid), **one} for run, one in zip(found, told, strict=True)]
+
+
+def runs_told(ledger: Ledger, found: Sequence[Run]) -> list[Json]:
+    """As `runs` has them, without the names of their connectors."""
+    settled = ledger.settled_by([run.id for run in found if run.summary is None])
     return [
         {
-            "connector": names.get(run.uid, run.uid),
             **_run(run),
             "delivered": (run.summary or settled.get(run.id) or {}).get("delivered", 0),
             "taken_over": (run.summary or {}).get("taken_over", []),
@@ -34,12 +41,21 @@ def runs(opened: Opened, name: str = "", *, stream: str = ALL, last: int = 20) -
     ]
 
 
+def run_told(ledger: Ledger, found: Run) -> Json:
+    """One of them, and the `total` of its receipts."""
+    from connect_core.service.run_report import total
+
+    (told,) = runs_told(ledger, [found])
+    receipts = ledger.receipts(found.uid, found.id, limit=None)
+    return {**told, "total": total([one.receipt for one in receipts])}
+
+
 def receipts(opened: Opened, name: str = "", *, run: str = "", stream: str = "", last: int = 20) -> list[Json]:
     """The newest `last` receipts of a connector, or of all, the newest first: of the live stream, unless a stream or a
     run is named."""
     wanted = of_stream(stream or (ALL if run else LIVE))
     found = [
-        {"connector": connector.name, **_receipt(settled)}
+        {"connector": connector.name, **receipt_told(settled)}
         for connector in _chosen(opened, name)
         for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
     ]
@@ -55,7 +71,7 @@ def of_scheduled_run(name: str, attempt_of: str) -> Json:
         runs, settled = ledger.runs_of(uid, attempt_of), ledger.ranges_of_run(uid, attempt_of)
     return {
         "runs": [_run(run) for run in runs],
-        "receipts": [{**_receipt(one), "gaps": len(one.receipt.gaps)} for one in settled],
+        "receipts": [{**receipt_told(one), "gaps": len(one.receipt.gaps)} for one in settled],
         "total": total([one.receipt for one in settled]),
     }
 
@@ -71,18 +87,21 @@ def gaps(opened: Opened, name: str = "") -> list[Json]:
     """Records that were gone when they were to be read, or that a person left out, of a connector or of all, the newest
     first."""
     found = [
-        {
-            "connector": connector.name,
-            "stream": stored.stream,
-            "partition": stored.partition.key,
-            **fields_of(stored.gap),
-            "run": stored.run_id,
-            "stored_at": stored.stored_at,
-        }
+        {"connector": connector.name, **gap_told(stored)}
         for connector in _chosen(opened, name)
         for stored in reversed(gaps_of(opened.ledger, connector))
     ]
     return sorted(found, key=lambda gap: gap["stored_at"], reverse=True)
+
+
+def gap_told(stored: StoredGap) -> Json:
+    return {
+        "stream": stored.stream,
+        "partition": stored.partition.key,
+        **fields_of(stored.gap),
+        "run": stored.run_id,
+        "stored_at": stored.stored_at,
+    }
 
 
 def gaps_of(ledger: Ledger, connector: Connector) -> list[StoredGap]:
@@ -107,7 +126,7 @@ def _run(run: Run) -> Json:
     return {**fields_of(run), "failure": fields_of(run.failure) if run.failure else None}
 
 
-def _receipt(settled: SettledRange) -> Json:
+def receipt_told(settled: SettledRange) -> Json:
     """One flat object a receipt; the keys are part of the promise to scripts."""
     receipt = settled.receipt
     return {

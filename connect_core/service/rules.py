@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 
 from connect_core.config import Written, check_beside, difference
 from connect_core.errors import ConfigError
+from connect_core.ledger import Connector
 from connect_core.sdk.values import Json
 from connect_core.service.opened import Opened
 
@@ -78,6 +79,12 @@ def delete(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool
     return _changed(opened, name, change, why, dry_run)
 
 
+def put(opened: Opened, name: str, wanted: list[Json], *, revision: int, why: str = "") -> Json | None:
+    """All of them at once, made from this revision; None, and nothing is changed, where that is not the newest."""
+    old = opened.ledger.connector(name)
+    return _made_of(opened, old, lambda _: wanted, why, dry_run=False) if old.revision == revision else None
+
+
 def _check_options(given: Json, unset: Collection[str]) -> None:
     """Raises ConfigError for a change of options that cannot be, or is none."""
     if wrong := [option for option in unset if option not in OPTIONS or option in given]:
@@ -110,7 +117,11 @@ def _changed(opened: Opened, name: str, change: _Change, why: str, dry_run: bool
 
 def _applied(opened: Opened, name: str, change: _Change, why: str, dry_run: bool) -> Json | None:
     """None when it was made from a revision that is not the newest any more."""
-    old = opened.ledger.connector(name)
+    return _made_of(opened, opened.ledger.connector(name), change, why, dry_run)
+
+
+def _made_of(opened: Opened, old: Connector, change: _Change, why: str, dry_run: bool) -> Json | None:
+    name = old.name
     rules = change(list(old.document.get("rules") or []))
     kept = {key: value for key, value in old.document.items() if key != "rules"}
     document = kept | ({"rules": rules} if rules else {})

@@ -31,6 +31,7 @@ MAY_NAME_SYSTEMS = {
     "rows/event_headers.py": "`rocketmq` and `mqtt` are bindings of CloudEvents to protocols, and no systems",
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
     "service/connectors.py": "`file` is a key of what is shown, and no system",
+    "api/native_examples.py": "has examples of documents, for the page that describes the routes",
     "cli/connectors.py": "the same key, where it is printed",
 }
 """Files and folders outside of a system's room that name one, and why."""

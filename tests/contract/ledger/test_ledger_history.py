@@ -41,6 +41,23 @@ def test_runs_come_newest_first_and_their_ids_sort(worker: Worker) -> None:
     assert again > worker.run_id
 
 
+def test_runs_and_receipts_stand_behind_one_of_them(worker: Worker) -> None:
+    ledger, uid = worker.ledger, worker.uid
+    ids = [worker.move(Q0, 100 * n, 100 * n + 100) for n in range(3)]
+    newest, *_ = ledger.receipts(uid)
+    behind = ledger.receipts(uid, behind=(newest.settled_at, newest.id))
+    assert [one.id for one in behind] == [ids[1], ids[0]]
+    assert [one.id for one in ledger.receipts(uid, partition=Q1)] == []
+    assert len(ledger.receipts(uid, partition=Q0)) == 3
+    time.sleep(0.002)
+    again = ledger.begin_run(uid, LIVE, task=0, engine="inline")
+    [first, _] = ledger.runs(uid)
+    assert [one.id for one in ledger.runs(uid, behind=(first.started_at, first.id))] == [worker.run_id]
+    found = ledger.run(uid, again)
+    assert found == first
+    assert ledger.run("other", again) is None
+
+
 def test_a_run_that_was_killed_is_lost_once_a_later_one_is_done(worker: Worker) -> None:
     ledger, uid = worker.ledger, worker.uid
     others = [

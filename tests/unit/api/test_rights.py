@@ -1,4 +1,4 @@
-"""Every route of both APIs, tried by each role and by a caller whose patterns do not fit.
+"""Every route of the three APIs, tried by each role and by a caller whose patterns do not fit.
 
 A route that is not in the table fails a test here: nobody can add one and forget who may call it.
 """
@@ -53,6 +53,9 @@ _OF_ONE = ("/config", "/status", "/tasks", "/tasks/{task}/status")
 _OF_SERVER = ("/openapi.json", "/kc/openapi.json", "/plugin/list", "/plugin/list/connectors", "/plugin/config")
 _KC = "/kc/connectors/{name}"
 _OFFSETS = {"offsets": [{"partition": {"partition": "file:a:1:1"}, "offset": {"offset": 0}}]}
+_NATIVE = "/api/v1/connectors/{name}"
+_NATIVE_SERVER = ("/openapi.json", "/plugins", "/plugins/{system}", "/version")
+_NATIVE_READ = ("", "/status", "/history", "/rules", "/runs", "/receipts", "/gaps", "/offsets", "/dead-letters")
 CALLS: dict[tuple[str, str], Call] = {
     **{("GET", path): Call("viewer", "server") for path in _OF_SERVER},
     **{("GET", path): Call("viewer", "all") for path in _LISTS + _OF_COMMANDS},
@@ -79,6 +82,18 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", "/kc/admin/loggers"): Call("viewer", "server"),
     ("GET", "/kc/admin/loggers/{name}"): Call("viewer", "server"),
     ("PUT", "/kc/admin/loggers/{name}"): Call("admin", "server", {"level": "INFO"}),
+    **{("GET", f"/api/v1{path}"): Call("viewer", "server") for path in _NATIVE_SERVER},
+    **{("GET", f"/api/v1{path}"): Call("viewer", "all") for path in ("/connectors", "/health")},
+    **{("GET", f"{_NATIVE}{path}"): Call("viewer") for path in _NATIVE_READ},
+    ("GET", f"{_NATIVE}/lag"): Call("viewer", "one", None, 503),
+    ("GET", f"{_NATIVE}/runs/{{run}}"): Call("viewer", "one", None, 404),
+    ("PUT", _NATIVE): Call("admin", "made", {"version": 1}, 428),
+    ("DELETE", _NATIVE): Call("admin"),
+    ("PUT", f"{_NATIVE}/rules"): Call("admin", "made", {"rules": []}, 428),
+    **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
+    ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
+    ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
+    ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
 }
 """By method and path. `code` is what an admin is answered."""
 
@@ -123,21 +138,23 @@ def routes(of: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str
 
 def asked(client: httpx.Client, shown: Token, method: str, path: str, connector: str) -> httpx.Response:
     call = CALLS[method, path]
-    named = {"task": "0", "kind": CLASS, "connectorName": connector, "name": connector}
+    named = {"task": "0", "kind": CLASS, "connectorName": connector, "name": connector, "run": "r", "system": "file"}
     if "loggers" in path:
         named["name"] = "connect_core"
-    body = (
-        None
-        if call.body is None
-        else {
-            key: value.format(name=connector) if isinstance(value, str) else value for key, value in call.body.items()
-        }
-    )
+    body = with_name(call.body, connector)
     if path == "/plugin/config/validate":
         body = {**(body or {}), "name": connector}
     if method == "GET" and body is not None:
         return client.get(path.format(**named), params={"config": json.dumps(body)}, headers=shown)
     return client.request(method, path.format(**named), json=body, headers=shown)
+
+
+def with_name(body: Any, connector: str) -> Any:
+    if isinstance(body, dict):
+        return {key: with_name(value, connector) for key, value in body.items()}
+    if isinstance(body, list):
+        return [with_name(value, connector) for value in body]
+    return body.format(name=connector) if isinstance(body, str) else body
 
 
 def words(answer: httpx.Response, connector: str) -> tuple[int, str]:

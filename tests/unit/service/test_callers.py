@@ -14,14 +14,20 @@ import pytest
 from connect_core.api import kafka_connect_loggers
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Connector
-from connect_core.service import callers, documents, metrics
+from connect_core.service import callers, documents, metrics, native_documents, native_reports, visible
 from connect_core.service import flat_connectors as flat
 from connect_core.service import kafka_connectors as kafka
+from connect_core.service import native_connectors as native
 from connect_core.service.callers import ROLES, AccessRole, Caller, NotAllowed
 from connect_core.service.connectors import set_state
+from connect_core.service.dead_letters import Words
+from connect_core.service.native_connectors import MadeFrom
 from connect_core.service.opened import AtWork, reading, storing, working
 
 SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
+
+DOCUMENT = {"version": 1, "source": {"file": {"path": "logs/b.log"}}, "sink": {"file": {"path": "out/b.txt"}}}
+ANY = MadeFrom(any=True)
 
 
 def quiet(_: str) -> None: ...
@@ -34,11 +40,12 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     flat.set_state: ("operator", lambda name: flat.set_state(name, "paused")),
     flat.set_all: ("operator", lambda name: flat.set_all("paused")),
     flat.faults_of: ("admin", lambda name: flat.faults_of(name, SOURCE)),
-    flat.visible_one: ("viewer", lambda name: flat.visible_one(name)),
+    visible.visible_one: ("viewer", lambda name: visible.visible_one(name)),
+    visible.named: ("viewer", lambda name: visible.named(name)),
+    visible.may_write: ("admin", lambda name: visible.may_write(name)),
     kafka.listed: ("viewer", lambda name: kafka.listed(quiet)),
     kafka.names: ("viewer", lambda name: kafka.names()),
     kafka.shown: ("viewer", lambda name: kafka.shown(name, quiet)),
-    kafka.named: ("viewer", lambda name: kafka.named(name)),
     kafka.topics: ("viewer", lambda name: kafka.topics(name)),
     kafka.offsets_of: ("viewer", lambda name: kafka.offsets_of(name)),
     kafka.create: ("admin", lambda name: kafka.create(name, SOURCE, "running", quiet)),
@@ -51,6 +58,29 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     kafka.alter_offsets: ("admin", lambda name: kafka.alter_offsets(name, {"a": 0}, quiet)),
     kafka.reset_offsets: ("admin", lambda name: kafka.reset_offsets(name, quiet)),
     kafka.faults_of: ("admin", lambda name: kafka.faults_of(SOURCE["connector.class"], SOURCE | {"name": name})),
+    native.listed: ("viewer", lambda name: native.listed(quiet, limit=9, name="*").items),
+    native.document: ("viewer", lambda name: native.document(name)),
+    native.status: ("viewer", lambda name: native.status(name, quiet)),
+    native.history: ("viewer", lambda name: native.history(name, limit=9)),
+    native.rules_of: ("viewer", lambda name: native.rules_of(name)),
+    native.put: ("admin", lambda name: native.put(name, DOCUMENT, ANY, quiet)),
+    native.put_rules: ("admin", lambda name: native.put_rules(name, [], ANY)),
+    native.set_state: ("operator", lambda name: native.set_state(name, "paused")),
+    native.delete: ("admin", lambda name: native.delete(name, ANY, quiet)),
+    native_reports.runs: ("viewer", lambda name: native_reports.runs(name, limit=9)),
+    native_reports.run: ("viewer", lambda name: native_reports.run(name, "r")),
+    native_reports.receipts: ("viewer", lambda name: native_reports.receipts(name, limit=9)),
+    native_reports.gaps: ("viewer", lambda name: native_reports.gaps(name, limit=9)),
+    native_reports.waiting: ("viewer", lambda name: native_reports.waiting(name)),
+    native_reports.committed: ("viewer", lambda name: native_reports.committed(name)),
+    native_reports.letters: ("viewer", lambda name: native_reports.letters(name, Words(), limit=9)),
+    native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
+    native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
+    native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
+    native_documents.plugins: ("viewer", lambda name: native_documents.plugins()),
+    native_documents.options: ("viewer", lambda name: native_documents.options("file")),
+    native_documents.health: ("viewer", lambda name: native_documents.health(quiet)),
+    native_documents.version: ("viewer", lambda name: native_documents.version()),
     metrics.families: ("viewer", lambda name: metrics.families()),
     kafka_connect_loggers.set_level: ("admin", lambda name: kafka_connect_loggers.set_level("connect_core", "INFO")),
 }
@@ -67,12 +97,14 @@ OF_NO_CONNECTOR = {
         flat.seen,
         flat.role_of,
     ),
-    *(flat.visible, flat.may_write, kafka.class_of, kafka.shown_config, kafka.ledger_id),
+    *(visible.visible, visible.without_others, kafka.class_of, kafka.shown_config, kafka.ledger_id),
+    *(native.stale, native.in_words_of_documents, native.refuse_masks),
     *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
 }
 """They work on what they are given, or say what is true of the server: every caller is a viewer at least."""
 
-REFUSES_NAMES = {flat.create, flat.faults_of, kafka.create, kafka.put, kafka.faults_of}
+REFUSES_NAMES = {visible.may_write, flat.create, flat.faults_of, kafka.create, kafka.put, kafka.faults_of}
+REFUSES_NAMES |= {native.put, native.put_rules, native_documents.check, native_documents.apply}
 CHANGES = sorted((one for one in NEEDS if NEEDS[one][0] != "viewer"), key=lambda one: (one.__module__, one.__name__))
 BOTH = [(function, role) for function in NEEDS for role in ROLES]
 
@@ -102,7 +134,7 @@ def called(function: Callable[..., Any], name: str = "copy") -> Any:
 
 
 def test_every_function_is_in_the_table() -> None:
-    modules = (flat, kafka, metrics, kafka_connect_loggers)
+    modules = (flat, kafka, visible, native, native_reports, native_documents, metrics, kafka_connect_loggers)
     public = {
         one
         for module in modules

@@ -1,0 +1,93 @@
+"""Examples for the OpenAPI document of Waybill's own API."""
+
+from __future__ import annotations
+
+DOCUMENT = {
+    "version": 1,
+    "name": "copy",
+    "source": {"file": {"path": "/var/log/app/*.log"}},
+    "sink": {"file": {"path": "/srv/copy.txt"}},
+}
+CHANGE = {"name": "copy", "change": "created", "difference": [], "notices": [], "uid": "k3v…", "revision": 1}
+OUTLINE = {
+    "name": "copy",
+    "uid": "k3v…",
+    "state": "idle",
+    "since": "2026-11-29T10:00:00+00:00",
+    "why": "",
+    "next_step": "",
+    "switch": "unknown",
+    "revision": 1,
+    "source": "file",
+    "sink": "file",
+    "tasks": 1,
+    "schedule": "every hour",
+    "description": "",
+}
+RULE = {"name": "hot", "when": "$.temp > 30", "to": "alarms"}
+REVISION = {
+    "revision": 1,
+    "applied_at": "2026-11-29T10:00:00+00:00",
+    "who": "token ci from 192.0.2.7",
+    "why": "by the REST API",
+    "difference": [],
+}
+AT = "2026-11-29T10:00:00+00:00"
+PARTITION = "/var/log/app/a.log"
+RUN = {
+    "id": "5h2m8a1k9q3zt",
+    "stream": "live",
+    "task": 0,
+    "engine": "inline",
+    "state": "done",
+    "started_at": AT,
+    "ended_at": AT,
+    "failure": None,
+    "delivered": 3,
+}
+TOTAL = {"ranges": 1, "read": 3, "delivered": 3, "gaps": 0, "bytes_read": 14}
+RECEIPT = {
+    "range": 1,
+    "run": RUN["id"],
+    "stream": "live",
+    "partition": PARTITION,
+    "begin": 0,
+    "end": 14,
+    "read": 3,
+    "delivered": 3,
+    "digest_read": "6c1f…",
+    "digest_sent": "6c1f…",
+    "settled_at": AT,
+}
+GAP = {
+    "stream": "live",
+    "partition": PARTITION,
+    "incarnation": 0,
+    "begin": 14,
+    "end": 20,
+    "reason": "the file was rotated away",
+    "run": None,
+    "stored_at": AT,
+}
+LAG = {
+    "connector": "copy",
+    "lag": 0,
+    "unit": "bytes",
+    "settled_at": AT,
+    "late": False,
+    "silent": False,
+    "partitions": [],
+    "aside": [],
+}
+OFFSET = {"stream": "live", "partition": PARTITION, "incarnation": 0, "offset": 14, "changed_at": AT}
+MOVED = {
+    "connector": "copy",
+    "applied": True,
+    "before": {PARTITION: 14},
+    "after": {PARTITION: 0},
+    "repeats": {PARTITION: {"receipts": 1, "records": 3, "bytes_read": 14, "at_most": False}},
+}
+LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
+CHECKED = {"name": "copy", "notices": [], "examples": 0, "guarantee": {}}
+PLUGIN = {"system": "file", "title": "Files", "source": True, "sink": True, "abilities": []}
+OPTION = {"name": "path", "role": "source", "type": "text", "required": True, "description": "Which files to read"}

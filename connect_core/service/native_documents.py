@@ -1,0 +1,100 @@
+"""Documents for the routes of Waybill's own API: judged, and several applied at once; and what they may name. Each
+function asks what the caller may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from connect_core import __version__
+from connect_core.config import Written, WrittenDocuments
+from connect_core.errors import ConfigError, Fault
+from connect_core.ledger import schema
+from connect_core.sdk.values import Json
+from connect_core.service import callers, connectors, documents
+from connect_core.service.native_connectors import WHY, in_words_of_documents, refuse_masks
+from connect_core.service.opened import Say, ledger_exists, reading
+from connect_core.service.visible import NotFound, may_write, visible
+from connect_core.version import code_version
+
+
+def check(given: Sequence[Any], say: Say, *, probe: bool = False) -> list[Json]:
+    """What each document means; nothing is stored. With `probe` each end is asked. Raises ConfigError with every fault
+    of all of them, and NotAllowed where the caller may not apply them."""
+    written = _written(given)
+    with in_words_of_documents(_names(written), several=True):
+        return documents.check_written(written, say, probe=probe)
+
+
+def apply(given: Sequence[Any], say: Say, *, why: str = WHY, preview: bool = False) -> list[Json]:
+    """Creates or changes connectors, all of them or none: the changes. With `preview` what would change. Raises as
+    `check` does."""
+    written = _written(given)
+    with in_words_of_documents(_names(written), several=True):
+        if preview:
+            return documents.written_would_change(written, say)
+        return documents.apply_written(written, why, say)
+
+
+def _written(given: Sequence[Any]) -> WrittenDocuments:
+    callers.require("admin")
+    if not given:
+        raise ConfigError("There is no document", faults=(Fault("documents", "is empty"),))
+    for one in given:
+        if isinstance(one, dict) and isinstance(name := one.get("name"), str):
+            may_write(name)
+    refuse_masks({"documents": list(given)})
+    return WrittenDocuments([Written(one, f"document {number}") for number, one in enumerate(given)])
+
+
+def _names(written: WrittenDocuments) -> list[str]:
+    return [one.where for one in written.documents]
+
+
+# ------------------------------------------------------------------------------------------------------- of the server
+
+
+def plugins() -> list[Json]:
+    """Every system that a document may name."""
+    from connect_core.systems import SYSTEMS
+
+    callers.require("viewer")
+    return [
+        {
+            "system": one.name,
+            "title": one.title,
+            "source": one.source_options is not None,
+            "sink": one.sink_options is not None,
+            "abilities": sorted(one.abilities),
+        }
+        for one in sorted(SYSTEMS.values(), key=lambda one: one.name)
+    ]
+
+
+def options(system: str) -> list[Json]:
+    """The options of a system. Raises NotFound."""
+    from connect_core.systems import SYSTEMS
+
+    callers.require("viewer")
+    if system not in SYSTEMS:
+        raise NotFound(f"There is no system {system}", next_step="GET /api/v1/plugins")
+    return documents.options(system)
+
+
+def health(say: Say) -> Json:
+    """How many connectors are in which state. Raises what the ledger raises."""
+    callers.require("viewer")
+    there = list(visible().values())
+    counts: dict[str, int] = {}
+    if there:
+        with reading() as opened:
+            for status in connectors.states(opened, there, say).values():
+                counts[status.state] = counts.get(status.state, 0) + 1
+    return {"ledger": "there" if ledger_exists() else "none yet", "connectors": dict(sorted(counts.items()))}
+
+
+def version() -> Json:
+    """Of this code, and of the ledger's tables that it works with."""
+    callers.require("viewer")
+    return {"version": __version__, "code": code_version(), "ledger": schema.VERSION}

@@ -1,0 +1,116 @@
+"""What was moved and what waits, for the routes of Waybill's own API: in pages, the newest first; and moving positions.
+
+Each function asks what the caller may, and raises NotFound for a connector that is not there for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from connect_core.errors import ConfigError, Fault
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import LIVE, Json
+from connect_core.service import callers, connectors, dead_letters, lag, offsets, reports
+from connect_core.service.dead_letters import Words
+from connect_core.service.opened import Say, reading, working
+from connect_core.service.pages import ListPage, page, place_of
+from connect_core.service.streams import ALL, of_stream
+from connect_core.service.visible import NotFound, named
+
+
+def runs(name: str, *, limit: int, after: str = "", stream: str = ALL) -> ListPage[Json]:
+    callers.require("viewer")
+    place, found = place_of(after, datetime, str), named(name)
+    with reading() as opened:
+        listed = opened.ledger.runs(found.uid, limit + 1, of_stream(stream), behind=place)
+        told = reports.runs_told(opened.ledger, listed)
+    return page(told, limit, lambda one: [one["started_at"], one["id"]])
+
+
+def run(name: str, run_id: str) -> Json:
+    """With the `total` of its receipts. Raises NotFound for an id that is none of this connector."""
+    callers.require("viewer")
+    uid = named(name).uid
+    with reading() as opened:
+        found = opened.ledger.run(uid, run_id)
+        if found is None:
+            raise NotFound(f"Connector {name} has no run {run_id}", next_step=f"GET /api/v1/connectors/{name}/runs")
+        return reports.run_told(opened.ledger, found)
+
+
+def receipts(
+    name: str, *, limit: int, after: str = "", partition: str = "", run: str = "", stream: str = ""
+) -> ListPage[Json]:
+    """Of the live stream, unless a stream or a run is named."""
+    callers.require("viewer")
+    place, found = place_of(after, datetime, int), named(name)
+    wanted = of_stream(stream or (ALL if run else LIVE))
+    only = Partition(partition) if partition else None
+    with reading() as opened:
+        listed = opened.ledger.receipts(found.uid, run or None, wanted, limit + 1, partition=only, behind=place)
+    return page(list(map(reports.receipt_told, listed)), limit, lambda one: [one["settled_at"], one["range"]])
+
+
+def gaps(name: str, *, limit: int, after: str = "") -> ListPage[Json]:
+    """Records that were gone when they were to be read, or that a person left out."""
+    callers.require("viewer")
+    place, found = place_of(after, datetime, str, int), named(name)
+    with reading() as opened:
+        told = map(reports.gap_told, reports.gaps_of(opened.ledger, found))
+        ordered = sorted(told, key=_place_of_gap, reverse=True)
+    left = [one for one in ordered if place is None or _place_of_gap(one) < place]
+    return page(left, limit, _place_of_gap)
+
+
+def _place_of_gap(gap: Json) -> tuple[datetime, str, int]:
+    return gap["stored_at"], f"{gap['stream']} {gap['partition']}", gap["begin"]
+
+
+def waiting(name: str) -> Json:
+    """What waits in the source, by partition. Raises what the source raises."""
+    callers.require("viewer")
+    named(name)
+    with reading() as opened:
+        [told] = lag.lag(opened, name)
+    return told
+
+
+def committed(name: str, *, stream: str = LIVE) -> list[Json]:
+    """The committed position of each partition."""
+    callers.require("viewer")
+    named(name)
+    with reading() as opened:
+        return offsets.committed(opened, name, stream=stream)
+
+
+def letters(name: str, words: Words, *, limit: int, after: str = "") -> ListPage[Json]:
+    """Rejected records without their payloads."""
+    callers.require("viewer")
+    place = place_of(after, int)
+    named(name)
+    with reading() as opened:
+        found = dead_letters.listed(opened, name, words, last=limit + 1, below=place[0] if place else None)
+    return page(found, limit, lambda one: [one["id"]])
+
+
+class StillRuns(ConfigError):
+    """The connector has to be paused or stopped before."""
+
+
+def move(name: str, wanted: Mapping[str, int | None], say: Say, *, why: str, preview: bool) -> Json:
+    """Moves the committed positions of the live stream, all or none; None stands for the oldest record. `before` is
+    what takes it back. With `preview` nothing is changed. Raises NotAllowed, StillRuns, LeaseHeld while a run
+    works on one of these partitions, and ConfigError for a place where reading cannot go on."""
+    callers.require("admin")
+    found = named(name)
+    if not wanted:
+        raise ConfigError("There is nothing to move", faults=(Fault("offsets", "names no partition"),))
+    with working() as opened:
+        now = connectors.states(opened, [found], say)[name].state
+        if not preview and now not in ("paused", "stopped"):
+            raise StillRuns(
+                f"Connector {name} is {now}, and its offsets are moved while it is paused or stopped",
+                next_step=f"POST /api/v1/connectors/{name}/pause",
+            )
+        return offsets.set_offsets(opened, name, wanted, why=why, still=lambda _: None, say=say, preview=preview)

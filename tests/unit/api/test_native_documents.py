@@ -1,0 +1,69 @@
+"""Several documents at once by Waybill's own API, and what there is to know of its server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from connect_core import __version__
+from tests.unit.api.native import client, create, document, got, places, problem, server
+
+__all__ = ["client", "server"]
+
+
+def test_documents_are_judged_and_nothing_is_stored(client: httpx.Client, folder: Path) -> None:
+    told = client.post("/check", json={"documents": [document("a"), document("b")]}).json()
+    assert told["valid"] is True
+    assert [one["name"] for one in told["documents"]] == ["a", "b"]
+    assert told["documents"][0]["guarantee"]["delivery"] == "exactly once"
+    assert not (folder / ".waybill").exists()
+    probed = client.post("/check", json={"documents": [document("a")], "probe": True}).json()
+    assert all(one["ok"] for one in probed["documents"][0]["probe"])
+
+
+@pytest.mark.parametrize("path", ["/check", "/apply", "/apply?preview=true"])
+def test_every_fault_of_all_documents_is_told_at_once(client: httpx.Client, path: str) -> None:
+    wrong = [document("a", tasks="x"), 3, document("c") | {"sink": {"file": {}}}]
+    found = places(client.post(path, json={"documents": wrong}), 422, "invalid")
+    assert {"documents[0].tasks", "documents[1]", "documents[2].sink.file.path"} <= set(found)
+    assert places(client.post(path, json={"documents": []}), 422, "invalid") == ["documents"]
+    assert places(client.post(path, json={"documents": {}}), 400, "malformed") == ["documents"]
+    assert places(client.post(path, json={"documents": [], "force": 1}), 400, "malformed") == ["force"]
+    assert got(client, "/connectors")["connectors"] == []
+
+
+def test_documents_are_applied_all_or_none(client: httpx.Client) -> None:
+    create(client, "a")
+    both = {"documents": [document("a", description="new"), document("b")], "why": "a test"}
+    preview = client.post("/apply", params={"preview": True}, json=both).json()
+    assert (preview["applied"], [one["change"] for one in preview["connectors"]]) == (False, ["changed", "created"])
+    assert [one["name"] for one in got(client, "/connectors")["connectors"]] == ["a"]
+    told = client.post("/apply", json=both).json()
+    assert told["applied"] is True
+    assert [one["revision"] for one in told["connectors"]] == [2, 1]
+    assert got(client, "/connectors/b/history")["revisions"][0]["why"] == "a test"
+    twice = {"documents": [document("c"), document("c") | {"sink": document("d")["sink"]}]}
+    problem(client.post("/apply", json=twice), 422, "invalid")
+    assert len(got(client, "/connectors")["connectors"]) == 2
+
+
+def test_systems_and_their_options_are_told(client: httpx.Client) -> None:
+    systems = {one["system"]: one for one in got(client, "/plugins")["plugins"]}
+    assert {"file", "rocketmq", "mqtt", "postgresql"} <= systems.keys()
+    assert (systems["file"]["source"], systems["file"]["sink"]) == (True, True)
+    assert "path" in [one["name"] for one in got(client, "/plugins/file")["options"]]
+    problem(client.get("/plugins/nothing"), 404, "not-found")
+
+
+def test_the_server_says_how_it_is_and_what_it_is(client: httpx.Client) -> None:
+    assert got(client, "/health") == {"ledger": "none yet", "connectors": {}}
+    create(client)
+    assert got(client, "/health") == {"ledger": "there", "connectors": {"new": 1}}
+    assert got(client, "/version")["version"] == __version__
+
+
+def test_a_ledger_that_cannot_be_asked_is_a_problem(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    problem(client.get("/health"), 503, "unreachable")
