@@ -19,6 +19,7 @@ from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.dead_letters import REPLAY_KIND, STATES, Count, DeadLetter, DeadLetters, Wanted
 from connect_core.ledger.errors_sink import ErrorsSink, SentLetter, moves_letters
 from connect_core.ledger.figures import ConnectorFigures, EndedRun, Figures, StreamSums
+from connect_core.ledger.first_answers import FirstAnswer, FirstAnswers
 from connect_core.ledger.floors import FloorsBeside
 from connect_core.ledger.history import (
     CommittedOffset,
@@ -34,6 +35,7 @@ from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_i
 from connect_core.ledger.letter_replays import LetterChoice, LetterReplays, replay_stream, replays_letters
 from connect_core.ledger.live import LiveRanges
 from connect_core.ledger.offsets import Offsets
+from connect_core.ledger.operations import OPEN_STATES, Operation, Operations, OperationState
 from connect_core.ledger.partitions import PartitionState, PartitionStates
 from connect_core.ledger.ranges import Ranges, TargetWriter
 from connect_core.ledger.repeats import LastChange, Moves, Repeats
@@ -44,6 +46,7 @@ from connect_core.ledger.standings import Standing, Standings
 from connect_core.ledger.tracing import BegunRange, Traces
 
 __all__ = [
+    "OPEN_STATES",
     "REPLAY_KIND",
     "STATES",
     "UNFINISHED",
@@ -60,6 +63,7 @@ __all__ = [
     "DeadLetter",
     "Deed",
     "EndedRun",
+    "FirstAnswer",
     "FloorsBeside",
     "LastChange",
     "Lease",
@@ -67,6 +71,8 @@ __all__ = [
     "Ledger",
     "LetterChoice",
     "OffsetStep",
+    "Operation",
+    "OperationState",
     "PartitionState",
     "Repeats",
     "Revision",
@@ -111,6 +117,8 @@ class Ledger(
     Traces,
     Figures,
     AccessTokens,
+    Operations,
+    FirstAnswers,
     Standings,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""

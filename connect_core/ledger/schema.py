@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL
 from connect_core.errors import ConfigError
 from connect_core.ledger.database import engine_for, parse_url, read, shown, sqlite_path, write
 
-VERSION = "0014"
+VERSION = "0015"
 """The schema version that this code works with, and that `upgrade` makes."""
 
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))

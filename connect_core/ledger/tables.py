@@ -392,3 +392,39 @@ ACCESS_TOKENS = sa.Table(
     sa.Column("expires_at", UtcTime),
     sa.Column("revoked_at", UtcTime),
 )
+
+# Of callers of `waybill serve`: long work that one of its servers does. `step` grows with each change of the row.
+OPERATIONS = sa.Table(
+    "operations",
+    METADATA,
+    sa.Column("id", _RunId, primary_key=True),
+    _connector(),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("asked", _JSON, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False, index=True),
+    sa.Column("step", sa.BigInteger, nullable=False),
+    sa.Column("progress", _JSON),
+    sa.Column("result", _JSON),
+    sa.Column("problem", _JSON),
+    sa.Column("made_at", UtcTime, nullable=False),
+    sa.Column("begun_at", UtcTime),
+    sa.Column("ended_at", UtcTime),
+)
+
+# Of callers of `waybill serve`: what a request with a key of theirs was answered first. Without a `status` it is still
+# worked on, by one `attempt` of one `server`.
+FIRST_ANSWERS = sa.Table(
+    "first_answers",
+    METADATA,
+    sa.Column("caller", sa.String(100), primary_key=True),
+    sa.Column("request_key", sa.String(255), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("attempt", sa.String(16), nullable=False),
+    sa.Column("begun_at", UtcTime, nullable=False, index=True),
+    sa.Column("status", sa.Integer),
+    sa.Column("headers", _JSON),
+    sa.Column("body", sa.Text),
+)
