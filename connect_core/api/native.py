@@ -12,7 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from connect_core import __version__
-from connect_core.api import native_connectors, native_documents, native_reports
+from connect_core.api import native_connectors, native_documents, native_operations, native_reports
+from connect_core.api.idempotency import Idempotent
 from connect_core.api.native_problems import of_error, of_status
 from connect_core.api.native_said import SCHEMAS
 from connect_core.errors import WaybillError
@@ -30,9 +31,11 @@ class _Described(FastAPI):
 def made() -> FastAPI:
     app = _Described(title="Waybill", version=__version__, docs_url=None, redoc_url=None)
     app.router.redirect_slashes = False
+    app.add_middleware(Idempotent)
     for tag, add in (
         ("Connectors", native_connectors.add),
         ("Reports", native_reports.add),
+        ("Operations", native_operations.add),
         ("Documents and server", native_documents.add),
     ):
         routes = APIRouter(tags=[tag])

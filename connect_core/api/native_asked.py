@@ -18,7 +18,7 @@ from connect_core.service.pages import MOST
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """Raises ValueError for what no file could say: half a character, and numbers that are none."""
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -31,7 +31,7 @@ Name = Annotated[str, Path(description="Name of the connector", examples=["copy"
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Entries of a page")]
 After = Annotated[str, Query(description="`after` of the page before; empty for the first")]
 Preview = Annotated[bool, Query(description="Say what would change, and change nothing")]
-Document = Annotated[dict[str, Any], AfterValidator(_storable)]
+Document = Annotated[dict[str, Any], AfterValidator(storable)]
 
 
 class Given(BaseModel):
@@ -43,7 +43,7 @@ class Given(BaseModel):
 class Documents(Given):
     """As `waybill apply` takes them, as JSON."""
 
-    documents: Annotated[list[Annotated[Any, AfterValidator(_storable)]], Field(max_length=500)]
+    documents: Annotated[list[Annotated[Any, AfterValidator(storable)]], Field(max_length=500)]
 
 
 class Checking(Documents):

@@ -91,3 +91,18 @@ LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage"
 CHECKED = {"name": "copy", "notices": [], "examples": 0, "guarantee": {}}
 PLUGIN = {"system": "file", "title": "Files", "source": True, "sink": True, "abilities": []}
 OPTION = {"name": "path", "role": "source", "type": "text", "required": True, "description": "Which files to read"}
+OPERATION = {
+    "id": "1m8kf4j1q9w38",
+    "connector": "copy",
+    "kind": "verification",
+    "asked": {"share": "5%"},
+    "who": "token ci from 192.0.2.7",
+    "state": "running",
+    "step": 3,
+    "progress": {"done": 2, "planned": 7},
+    "result": None,
+    "problem": None,
+    "made_at": AT,
+    "begun_at": AT,
+    "ended_at": None,
+}

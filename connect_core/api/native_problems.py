@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from connect_core.errors import ConfigError, DataError, LeaseHeld, Refused, Retriable, Unreachable, WaybillError
 from connect_core.service.callers import NotAllowed
+from connect_core.service.first_answers import KeyInUse, KeyReused
 from connect_core.service.flat_connectors import hidden_text
 from connect_core.service.native_connectors import RevisionNeeded, Stale
 from connect_core.service.native_reports import StillRuns
@@ -32,6 +33,8 @@ _BY_ERROR: tuple[tuple[type[WaybillError], ProblemKind], ...] = (
     (NotFound, ProblemKind(404, "not-found", "It is not there")),
     (Stale, ProblemKind(412, "stale", "It was changed since")),
     (RevisionNeeded, ProblemKind(428, "revision-needed", "The request does not say what it was made from")),
+    (KeyReused, ProblemKind(422, "key-reused", "The key was for another request")),
+    (KeyInUse, ProblemKind(409, "key-in-use", "The first request is still worked on")),
     (StillRuns, ProblemKind(409, "still-runs", "The connector runs")),
     (ConfigError, ProblemKind(422, "invalid", "What was sent does not hold")),
     (Unreachable, ProblemKind(503, "unreachable", "Something that it needs does not answer")),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, StreamingResponse
 
 from connect_core.api.native_problems import MEDIA_TYPE
 from connect_core.service.json_values import plain
@@ -65,6 +65,20 @@ _WHY = {
 }
 
 
+_EMPTY = 204
+_KEY: Said = {
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The same request with the same key is answered as it was the first time, for a day",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        }
+    ]
+}
+
+
 def _failures() -> dict[int | str, Said]:
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": _EXAMPLE}}
     return {status: {"description": why, "content": content} for status, why in _WHY.items()}
@@ -88,6 +102,7 @@ def add(
     said: Said = {"description": summary, "content": {media_type: {"schema": _schema(example), "example": example}}}
     if headers:
         said["headers"] = {name: {"description": why, "schema": {"type": "string"}} for name, why in headers.items()}
+    others: dict[int | str, Said] = {also: {"description": summary} if also == _EMPTY else said} if also else {}
     routes.add_api_route(
         path,
         handler,
@@ -95,9 +110,10 @@ def add(
         summary=summary,
         operation_id=handler.__name__,
         status_code=status,
-        response_class=JsonAnswer,
+        response_class=JsonAnswer if media_type == JsonAnswer.media_type else StreamingResponse,
         response_model=None,
-        responses={**_failures(), status: said, **({also: said} if also else {})},
+        responses={**_failures(), status: said, **others},
+        openapi_extra=_KEY if method == "POST" else None,
     )
 
 

@@ -14,6 +14,8 @@ from connect_core.errors import ConfigError, Unreachable
 
 PORT = 8082
 """That of RocketMQ Connect."""
+_LAST_ANSWERS_S = 5
+"""Who follows an operation is cut off then: it ends with the server."""
 _File = Path | None
 
 
@@ -41,8 +43,8 @@ def serve(
         bool, typer.Option("--behind-proxy", help="Say that a proxy in front of this server does TLS.")
     ] = False,
 ) -> None:
-    """Answer the REST calls of RocketMQ Connect, below /kc those of Kafka Connect, and /metrics for Prometheus, until
-    Ctrl-C. Records are moved by Airflow or `waybill run`."""
+    """Answer REST calls until Ctrl-C: Waybill's own below /api/v1, those of RocketMQ Connect, below /kc those of Kafka
+    Connect, and /metrics for Prometheus. Records are moved by Airflow, `waybill run`, and operations below /api/v1."""
     _check_reach(host, login=login, private=bool(certificate or key) or behind_proxy)
     _check_tls(certificate, key)
     try:
@@ -64,6 +66,7 @@ def serve(
             proxy_headers=behind_proxy,
             ssl_certfile=certificate,
             ssl_keyfile=key,
+            timeout_graceful_shutdown=_LAST_ANSWERS_S,
         )
         uvicorn.Server(config).run([listener])
 

@@ -62,6 +62,12 @@ def who() -> str | None:
     return caller.who if caller else None
 
 
+def token_name() -> str:
+    """Of the caller; empty where nobody is set."""
+    caller = _caller.get()
+    return caller.name if caller else ""
+
+
 def sees(connector: str) -> bool:
     """Whether the caller may know of a connector of this name. To who may not it is one that is not there."""
     caller = _caller.get()

@@ -26,7 +26,8 @@ def server() -> Iterator[httpx.URL]:
 
 
 @pytest.fixture
-def client(server: httpx.URL, folder: Path) -> Iterator[httpx.Client]:
+def client(server: httpx.URL, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+    monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     with httpx.Client(base_url=server.join(PREFIX), trust_env=False) as client:
         yield client
 

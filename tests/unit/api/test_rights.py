@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from connect_core.api.app import made
 from connect_core.ledger import Connector, Ledger
-from connect_core.service import access, flat_connectors
+from connect_core.service import access, flat_connectors, operations
 from connect_core.service.callers import ROLES, AccessRole
 from connect_core.service.opened import storing
 from tests.unit.api.test_rocketmq_connect import SOURCE as ROCKETMQ
@@ -54,6 +54,7 @@ _OF_SERVER = ("/openapi.json", "/kc/openapi.json", "/plugin/list", "/plugin/list
 _KC = "/kc/connectors/{name}"
 _OFFSETS = {"offsets": [{"partition": {"partition": "file:a:1:1"}, "offset": {"offset": 0}}]}
 _NATIVE = "/api/v1/connectors/{name}"
+_OPERATION = "/api/v1/operations/{number}"
 _NATIVE_SERVER = ("/openapi.json", "/plugins", "/plugins/{system}", "/version")
 _NATIVE_READ = ("", "/status", "/history", "/rules", "/runs", "/receipts", "/gaps", "/offsets", "/dead-letters")
 CALLS: dict[tuple[str, str], Call] = {
@@ -87,6 +88,13 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("GET", f"{_NATIVE}{path}"): Call("viewer") for path in _NATIVE_READ},
     ("GET", f"{_NATIVE}/lag"): Call("viewer", "one", None, 503),
     ("GET", f"{_NATIVE}/runs/{{run}}"): Call("viewer", "one", None, 404),
+    ("GET", "/api/v1/operations"): Call("viewer", "all"),
+    **{("GET", f"{_OPERATION}{path}"): Call("viewer", "one", None, 404) for path in ("", "/events")},
+    ("DELETE", _OPERATION): Call("operator", "one", None, 404),
+    ("POST", f"{_NATIVE}/runs"): Call("operator", "one", None, 202),
+    ("POST", f"{_NATIVE}/verifications"): Call("operator", "one", None, 202),
+    ("POST", f"{_NATIVE}/backfills"): Call("admin", "one", {"from": "2h"}, 202),
+    ("POST", f"{_NATIVE}/dead-letters/replays"): Call("admin", "one", None, 202),
     ("PUT", _NATIVE): Call("admin", "made", {"version": 1}, 428),
     ("DELETE", _NATIVE): Call("admin"),
     ("PUT", f"{_NATIVE}/rules"): Call("admin", "made", {"rules": []}, 428),
@@ -99,8 +107,9 @@ CALLS: dict[tuple[str, str], Call] = {
 
 
 @pytest.fixture
-def there(folder: Path) -> Iterator[Ledger]:
-    """A ledger with one connector."""
+def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """A ledger with one connector. Operations come to nothing."""
+    monkeypatch.setattr(operations, "_command", lambda number: ("true",))
     flat_connectors.create(HIDDEN, ROCKETMQ, lambda _: None)
     with Ledger.open(f"sqlite:///{folder / '.waybill' / 'ledger.db'}") as ledger:
         yield ledger
@@ -139,6 +148,7 @@ def routes(of: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str
 def asked(client: httpx.Client, shown: Token, method: str, path: str, connector: str) -> httpx.Response:
     call = CALLS[method, path]
     named = {"task": "0", "kind": CLASS, "connectorName": connector, "name": connector, "run": "r", "system": "file"}
+    named["number"] = connector
     if "loggers" in path:
         named["name"] = "connect_core"
     body = with_name(call.body, connector)

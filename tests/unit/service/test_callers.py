@@ -14,7 +14,7 @@ import pytest
 from connect_core.api import kafka_connect_loggers
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Connector
-from connect_core.service import callers, documents, metrics, native_documents, native_reports, visible
+from connect_core.service import callers, documents, metrics, native_documents, native_reports, operations, visible
 from connect_core.service import flat_connectors as flat
 from connect_core.service import kafka_connectors as kafka
 from connect_core.service import native_connectors as native
@@ -81,6 +81,10 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_documents.options: ("viewer", lambda name: native_documents.options("file")),
     native_documents.health: ("viewer", lambda name: native_documents.health(quiet)),
     native_documents.version: ("viewer", lambda name: native_documents.version()),
+    operations.begin: ("operator", lambda name: operations.begin(name, "verification", {})["connector"]),
+    operations.listed: ("viewer", lambda name: operations.listed(limit=9, connector=name).items),
+    operations.shown: ("viewer", lambda name: operations.shown(name)),
+    operations.cancel: ("operator", lambda name: operations.cancel(name)),
     metrics.families: ("viewer", lambda name: metrics.families()),
     kafka_connect_loggers.set_level: ("admin", lambda name: kafka_connect_loggers.set_level("connect_core", "INFO")),
 }
@@ -98,6 +102,7 @@ OF_NO_CONNECTOR = {
         flat.role_of,
     ),
     *(visible.visible, visible.without_others, kafka.class_of, kafka.shown_config, kafka.ledger_id),
+    *(operations.told_of, operations.cancel_streams),
     *(native.stale, native.in_words_of_documents, native.refuse_masks),
     *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
 }
@@ -111,6 +116,12 @@ BOTH = [(function, role) for function in NEEDS for role in ROLES]
 
 def label(one: object) -> str:
     return f"{one.__module__.rpartition('.')[2]}.{one.__name__}" if inspect.isfunction(one) else str(one)
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations come to nothing."""
+    monkeypatch.setattr(operations, "_command", lambda number: ("true",))
 
 
 @pytest.fixture
@@ -134,7 +145,17 @@ def called(function: Callable[..., Any], name: str = "copy") -> Any:
 
 
 def test_every_function_is_in_the_table() -> None:
-    modules = (flat, kafka, visible, native, native_reports, native_documents, metrics, kafka_connect_loggers)
+    modules = (
+        flat,
+        kafka,
+        visible,
+        native,
+        native_reports,
+        native_documents,
+        operations,
+        metrics,
+        kafka_connect_loggers,
+    )
     public = {
         one
         for module in modules
