@@ -28,6 +28,7 @@ NAVIGATION = {
             "docs/operate",
             "docs/metrics",
             "docs/access",
+            "docs/rest",
             "docs/verify",
             "docs/trace",
             "docs/backfill",

@@ -145,3 +145,24 @@ def test_the_server_ends_at_once_though_somebody_follows(site: Site) -> None:
     wait_for(lambda: not is_alive(worker), "the worker ends with the server")
     with api(site) as (client, _):
         assert client.get(at).json()["state"] == "interrupted"
+
+
+def test_the_page_is_what_happens(bare_site: Site) -> None:
+    bare_site.settings["WAYBILL_ENGINE"] = "inline"
+    text = PAGE.read_text()
+    [first, *_] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert bash(bare_site, first.replace("waybill serve --port 8082\n", "")) == ""
+    rest = text.partition(first)[2]
+    found = re.findall(r"```sh\n(.*?)```\s*```text\n(.*?)```", rest, re.DOTALL)
+    assert len(found) == rest.count("```sh\n")
+    with served(bare_site) as (client, _):
+        for commands, expected in found:
+            done = bash(bare_site, commands.replace("http://127.0.0.1:8082", str(client.base_url).rstrip("/")))
+            assert done.replace("\r", "") == expected
+
+
+def bash(site: Site, commands: str) -> str:
+    script = ["bash", "-euo", "pipefail", "-c", commands]
+    done = subprocess.run(script, cwd=site.folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
