@@ -85,7 +85,6 @@ MOVED = {
     "applied": True,
     "before": {PARTITION: 14},
     "after": {PARTITION: 0},
-    "repeats": {PARTITION: {"receipts": 1, "records": 3, "bytes_read": 14, "at_most": False}},
 }
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
 CHECKED = {"name": "copy", "notices": [], "examples": 0, "guarantee": {}}

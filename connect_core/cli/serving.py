@@ -58,7 +58,10 @@ def serve(
     application = made(gets_change=gets_change, login=login)
     with _listening(host, port) as listener:
         url = _url(listener, "https" if certificate else "http")
-        output.notice(f"RocketMQ Connect's REST calls are answered at {url} until Ctrl-C; Kafka Connect's at {url}/kc")
+        output.notice(
+            f"RocketMQ Connect's REST calls are answered at {url} until Ctrl-C; Kafka Connect's at {url}/kc, and"
+            f" Waybill's own at {url}/api/v1"
+        )
         # Addresses that a header names are those of callers only where a proxy wrote it: they go into the audit.
         config = uvicorn.Config(
             application,

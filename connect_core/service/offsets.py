@@ -126,7 +126,7 @@ def set_offsets(
 ) -> Json:
     """Moves the committed positions of several partitions, all or none; None stands for the oldest record. `still` gets
     the connector when nobody else can work on these partitions any more, and raises where they may not be moved. Where
-    each was `before` and is `after` it, and what it `repeats`; with `preview` nothing is changed."""
+    each was `before` and is `after` it; with `preview` nothing is changed, and it says what each `repeats`."""
     connector = opened.ledger.connector(name)
     assignment = _assignment(opened, connector)
     parts = {_partition(assignment, key): offset for key, offset in wanted.items()}
@@ -139,12 +139,10 @@ def set_offsets(
         "applied": not preview,
         "before": {one.key: _offset(before[one]) for one in parts},
         "after": {one.key: after[one].offset for one in parts},
-        "repeats": {
-            one.key: vars(opened.ledger.repeats(connector.uid, LIVE, one, before[one], after[one])) for one in parts
-        },
     }
     if preview:
-        return told
+        repeats = {one: opened.ledger.repeats(connector.uid, LIVE, one, before[one], after[one]) for one in parts}
+        return told | {"repeats": {one.key: vars(found) for one, found in repeats.items()}}
     with _leases(opened, connector, assignment, list(parts), say) as leases:
         still(opened.ledger.connector(name))
         for part in parts:

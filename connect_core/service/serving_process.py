@@ -15,7 +15,6 @@ from threading import Lock
 from connect_core.replication.host import host_identity
 from connect_core.replication.locks import held_alone
 
-_ID = secrets.token_hex(6)
 _one = Lock()
 _held: dict[Path, str] = {}
 _locks = ExitStack()
@@ -26,8 +25,9 @@ def this_process(home: Path) -> str:
     """Its name, once it holds its lock in this home."""
     with _one:
         if home not in _held:
-            _locks.enter_context(held_alone(home, _file(_ID)))
-            _held[home] = f"{socket.gethostname()} {host_identity(home)} {_ID}"
+            number = secrets.token_hex(6)
+            _locks.enter_context(held_alone(home, _file(number)))
+            _held[home] = f"{socket.gethostname()} {host_identity(home)} {number}"
         return _held[home]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -187,3 +188,11 @@ def test_what_is_no_route_is_a_problem(client: httpx.Client, method: str, path: 
 def test_pages_of_other_sites_are_refused_with_a_problem(client: httpx.Client) -> None:
     problem(client.get("/connectors", headers={"Origin": "http://evil.example"}), 403, "not-allowed")
     problem(client.get("/connectors/a%2fb"), 404, "no-route")
+
+
+def test_what_was_inferred_can_be_put_again(client: httpx.Client, folder: Path) -> None:
+    (folder / "logs" / "a.log").write_text('{"a": 1}\n{"a": 2}\n')
+    create(client, parse={"format": "json", "fields": "infer"}, encode={"format": "json"})
+    shown = client.get(ONE)
+    again = client.put(ONE, json=shown.json(), headers={"If-Match": shown.headers["etag"]})
+    assert (again.status_code, again.json()["change"]) == (200, "unchanged"), again.text

@@ -75,7 +75,7 @@ def test_offsets_are_moved_and_moved_back(ran: httpx.Client) -> None:
     assert got(ran, f"{ONE}/offsets")["offsets"] == [before]
     ran.post(f"{ONE}/pause")
     done = ran.patch(f"{ONE}/offsets", json=wanted).json()
-    assert done == preview | {"applied": True}
+    assert done == {key: preview[key] for key in ("connector", "before", "after")} | {"applied": True}
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 0
     undone = ran.patch(f"{ONE}/offsets", json={"offsets": done["before"]}).json()
     assert undone["after"] == {partition: at}
