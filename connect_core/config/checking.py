@@ -310,7 +310,7 @@ def _between(
 ) -> Iterator[Fault]:
     """Faults that a document has only beside others: those with it, and the connectors that stay as they are."""
     ours = [one for item in examined for one in item.neighbours()]
-    names = {item.data.get("name") for item in examined}
+    names = {str(item.data.get("name")) for item in examined}
     rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
     others = [each for one in rest for each in _examined(one, home, settings).neighbours()]
     for at, place, words in unfit_neighbours(ours, others):

@@ -56,6 +56,15 @@ def basic(password: str, user: str = "anybody") -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
+def test_who_shows_no_token_to_our_own_routes_is_told_of_a_problem(client: httpx.Client) -> None:
+    for method, path in (("GET", "/api/v1/connectors"), ("POST", "/api/v1/nothing"), ("GET", "/api/v1/openapi.json")):
+        answer = client.request(method, path, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 401
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert (answer.json()["type"], answer.json()["instance"]) == ("urn:waybill:problem:no-token", path)
+
+
 def test_both_ways_to_show_a_token_do(client: httpx.Client, tokens: dict[str, str]) -> None:
     token = tokens["viewer"]
     for said in (f"Bearer {token}", f"bearer  {token}", basic(token), basic(token, user="")):

@@ -67,3 +67,11 @@ def test_the_server_says_how_it_is_and_what_it_is(client: httpx.Client) -> None:
 def test_a_ledger_that_cannot_be_asked_is_a_problem(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYBILL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     problem(client.get("/health"), 503, "unreachable")
+
+
+@pytest.mark.parametrize("name", [{"file": {}}, [], [None], 3, None, True])
+@pytest.mark.parametrize("path", ["/check", "/apply"])
+def test_a_name_that_is_no_text_is_a_fault_like_any_other(client: httpx.Client, path: str, name: object) -> None:
+    create(client)
+    documents = [document("a") | {"name": name}]
+    assert places(client.post(path, json={"documents": documents}), 422, "invalid") == ["documents[0].name"]
