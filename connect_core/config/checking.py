@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from connect_core.config import errors_sinks, flat, option_models
 from connect_core.config.changes import unfit_changes
 from connect_core.config.compatibility import conflict, schedule_conflict, verification_conflict
-from connect_core.config.document import ConnectorDocument
+from connect_core.config.document import MAX_TASKS, ConnectorDocument
 from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.engines import engine_named
@@ -230,7 +230,7 @@ def _system_and_options(value: Any) -> tuple[str, Json] | None:
 
 def _injected(data: Json) -> dict[str, Any]:
     tasks = data.get("tasks")
-    known = tasks if isinstance(tasks, int) and tasks > 0 else 1
+    known = tasks if isinstance(tasks, int) and 0 < tasks <= MAX_TASKS else 1
     return injected_values(_ANY_UID, str(data.get("name", "")), known)
 
 

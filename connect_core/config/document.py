@@ -25,6 +25,7 @@ from connect_core.sdk.values import Json
 from connect_core.systems import topic_filters
 
 MAX_NAME_LENGTH = 100
+MAX_TASKS = 1000
 MAX_AIRFLOW_NAME_LENGTH = 256
 """Of a queue and of a pool."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -186,7 +187,7 @@ class ConnectorDocument(DocumentPart):
     description: str = Field(default="", max_length=2000, description="For people.")
     source: Endpoint = Field(description="Where records are read: {SYSTEM: {options}}.")
     sink: Endpoint = Field(description="Where records are written: {SYSTEM: {options}}.")
-    tasks: int = Field(default=1, ge=1, le=1000, strict=True, description="How many tasks share the partitions.")
+    tasks: int = Field(default=1, ge=1, le=MAX_TASKS, strict=True, description="How many tasks share the partitions.")
     assignment: Literal["even", "consistent-hash"] = Field(
         default="even",
         description="How tasks divide the partitions: even, or consistent-hash, which moves few when tasks changes.",

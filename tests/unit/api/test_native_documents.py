@@ -75,3 +75,10 @@ def test_a_name_that_is_no_text_is_a_fault_like_any_other(client: httpx.Client, 
     create(client)
     documents = [document("a") | {"name": name}]
     assert places(client.post(path, json={"documents": documents}), 422, "invalid") == ["documents[0].name"]
+
+
+@pytest.mark.timeout(60)
+def test_no_number_of_tasks_keeps_the_server_busy(client: httpx.Client) -> None:
+    for tasks in (1001, 1 << 40, 1 << 62):
+        answer = client.post("/check", json={"documents": [document("a", tasks=tasks)]})
+        assert places(answer, 422, "invalid") == ["documents[0].tasks"]
