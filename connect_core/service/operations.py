@@ -26,7 +26,7 @@ from connect_core.service.opened import Opened, reading, working
 from connect_core.service.operation_kinds import KINDS, continuing
 from connect_core.service.pages import ListPage, page, place_of
 from connect_core.service.serving_process import is_gone, this_process
-from connect_core.service.visible import NotFound, named
+from connect_core.service.visible import NotFound, named, without_others
 
 AT_ONCE, MOST_WAITING = 4, 100
 _log = logging.getLogger(__name__)
@@ -92,10 +92,18 @@ def cancel_streams(opened: Opened, operation: Operation) -> None:
 
 
 def told_of(operation: Operation) -> Json:
-    """Without secrets, and without what is of no use to a caller: where it runs, and what the ledger calls its
-    connector."""
+    """Without secrets, without the names of connectors of others, and without what is of no use to a caller: where it
+    runs, and what the ledger calls its connector."""
     told = {key: value for key, value in fields_of(operation).items() if key not in ("uid", "server")}
-    return told | {"asked": masked(operation.asked)}
+    return told | {"asked": masked(operation.asked), "problem": _for_the_caller(operation.problem)}
+
+
+def _for_the_caller(problem: Json | None) -> Json | None:
+    if problem is None:
+        return None
+    faults = [{**one, "message": without_others(one["message"])} for one in problem.get("errors", ())]
+    words = {key: without_others(value) for key, value in problem.items() if isinstance(value, str)}
+    return words | ({"errors": faults} if faults else {})
 
 
 def _needed(kind: str, asked: Json) -> AccessRole:

@@ -241,3 +241,18 @@ def test_who_may_not_begin_it_may_not_cancel_it(client: httpx.Client, folder: Pa
 def test_no_secret_is_shown(client: httpx.Client, folder: Path, stored: Operation) -> None:
     made = add(folder, stored.server, "backfill", {"sink": {"password": "geheim"}})
     assert "geheim" not in client.get(f"/operations/{made.id}").text
+
+
+def test_why_it_failed_names_no_connector_of_another_team(
+    client: httpx.Client, folder: Path, stored: Operation
+) -> None:
+    create(client, "other")
+    told = "b.log is also written by connector other"
+    with Ledger.open(f"sqlite:///{folder / '.waybill' / 'ledger.db'}") as ledger:
+        faults = [{"path": "sink", "message": told}]
+        ledger.end_operation(stored.id, "failed", problem={"detail": told, "errors": faults})
+    assert got(client, f"/operations/{stored.id}")["problem"]["detail"] == told
+    with callers.calling(Caller("ci", "viewer", ("copy",), "192.0.2.7")):
+        problem_told = operations.shown(stored.id)["problem"]
+    hidden = "b.log is also written by another connector"
+    assert problem_told == {"detail": hidden, "errors": [{"path": "sink", "message": hidden}]}
