@@ -6,6 +6,7 @@ import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from connect_core.api import native_examples as examples
 from connect_core.api.native_asked import After, Alone, Document, Given, Limit, Name, Since, tag
@@ -18,6 +19,12 @@ _ETAG = {"ETag": "The revision: send it as If-Match with the change that is made
 State = Annotated[
     str, Query(description="running, waiting, failed, blocked, paused, stopped, idle or new; empty for all")
 ]
+
+
+class TablesGiven(Given):
+    """Of which rows are to come; all tables of the connector where none is named."""
+
+    tables: list[str] = Field(default_factory=list)
 
 
 class RulesGiven(Given):
@@ -48,6 +55,8 @@ def add(routes: APIRouter) -> None:
     for verb, handler in (("pause", pause), ("resume", resume), ("stop", stop)):
         changed = {"name": "copy", "uid": "k3v…", "before": "running", "state": "paused"}
         added(routes, "POST", f"{one}/{verb}", handler, f"{verb.capitalize()} a connector", changed)
+    asked = {"name": "orders", "tables": ["public.orders"]}
+    added(routes, "POST", f"{one}/snapshots", snapshot, "Have all rows of tables come among their changes", asked)
     history = {"revisions": [examples.REVISION], "after": None}
     added(routes, "GET", f"{one}/history", show_history, "Revisions of the document, and who made them", history)
     shown = {"connector": "copy", "rules": [examples.RULE]}
@@ -95,6 +104,10 @@ def resume(name: Name) -> Any:
 
 def stop(name: Name) -> Any:
     return JsonAnswer(native.set_state(name, "stopped"))
+
+
+def snapshot(name: Name, given: TablesGiven) -> Any:
+    return JsonAnswer(native.snapshot(name, given.tables))
 
 
 def show_history(name: Name, limit: Limit = 100, after: After = "") -> Any:

@@ -15,7 +15,7 @@ from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable
 from connect_core.ledger import Connector
 from connect_core.sdk.values import Json
-from connect_core.service import callers, connectors, documents, rules
+from connect_core.service import callers, connectors, documents, rules, snapshots
 from connect_core.service.connectors import Wish
 from connect_core.service.opened import Say, reading, working
 from connect_core.service.pages import ListPage, page, place_of
@@ -147,6 +147,14 @@ def set_state(name: str, state: Wish) -> Json:
     named(name)
     with reading() as opened:
         return connectors.set_state(opened, name, state)
+
+
+def snapshot(name: str, tables: Sequence[str]) -> Json:
+    """Raises NotFound and NotAllowed, and ConfigError where the source has no such thing."""
+    callers.require("operator")
+    named(name)
+    with reading() as opened:
+        return snapshots.ask(opened, name, tables)
 
 
 def delete(name: str, made_from: MadeFrom, say: Say) -> Json:

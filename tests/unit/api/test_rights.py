@@ -99,6 +99,7 @@ CALLS: dict[tuple[str, str], Call] = {
     ("DELETE", _NATIVE): Call("admin"),
     ("PUT", f"{_NATIVE}/rules"): Call("admin", "made", {"rules": []}, 428),
     **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
+    ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),

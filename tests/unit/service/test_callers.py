@@ -66,6 +66,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native.put: ("admin", lambda name: native.put(name, DOCUMENT, ANY, quiet)),
     native.put_rules: ("admin", lambda name: native.put_rules(name, [], ANY)),
     native.set_state: ("operator", lambda name: native.set_state(name, "paused")),
+    native.snapshot: ("operator", lambda name: native.snapshot(name, [])),
     native.delete: ("admin", lambda name: native.delete(name, ANY, quiet)),
     native_reports.runs: ("viewer", lambda name: native_reports.runs(name, limit=9)),
     native_reports.run: ("viewer", lambda name: native_reports.run(name, "r")),
