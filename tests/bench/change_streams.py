@@ -61,12 +61,13 @@ class Database:
         return {"dbname": options.pop("database"), **options}
 
     def filled(self, table: str, each: int) -> None:
-        """`ROWS` rows, `each` in a transaction."""
+        """`ROWS` rows, `each` in a transaction. The last statement has all of them on disk."""
         if each == 1:
             insert = f"INSERT INTO {table} SELECT n, {_VALUES}; COMMIT"
-            self.run(f"DO $$ BEGIN FOR n IN 1..{ROWS} LOOP {insert}; END LOOP; END $$")
+            self.run("SET synchronous_commit = off", f"DO $$ BEGIN FOR n IN 1..{ROWS} LOOP {insert}; END LOOP; END $$")
         else:
             self.run(f"INSERT INTO {table} SELECT n, {_VALUES} FROM generate_series(1, {ROWS}) n")
+        self.run(f"CREATE TABLE {table}_filled ()")
 
 
 def change_streams(place: Place, repeats: int) -> list[Row]:
