@@ -1,5 +1,5 @@
-"""MariaDB, which stands in for MySQL: a server for tests that they may kill and start again, and databases on it, looked
-at with its driver and nothing of the product."""
+"""MariaDB, which stands in for MySQL: a server for tests that they may kill and start again, and databases on it,
+looked at with its driver and nothing of the product."""
 
 from __future__ import annotations
 
