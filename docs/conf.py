@@ -44,6 +44,7 @@ NAVIGATION = {
             "docs/mqtt-sink",
             "docs/rocketmq-mqtt",
             "docs/tables",
+            "docs/mysql",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

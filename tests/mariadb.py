@@ -64,7 +64,7 @@ class MariaDB:
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"host": "127.0.0.1", "port": self.port, "user": "tester", "password": "waybill"}
+        return {"host": "127.0.0.1", "port": self.port, "user": "tester"}
 
     @property
     def _data(self) -> Path:
@@ -92,8 +92,7 @@ class MariaDB:
         made = processes.start(Launch(command, _environment(programs), self.folder / "made.log"))
         assert processes.wait_until(lambda: not made.is_alive, _READY_S)
         (self.folder / "first.sql").write_text(
-            "CREATE USER IF NOT EXISTS tester@'127.0.0.1' IDENTIFIED BY 'waybill';\n"
-            "GRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;\n"
+            "CREATE USER IF NOT EXISTS tester@'127.0.0.1';\nGRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;\n"
         )
 
     def _answers(self) -> bool:
