@@ -95,6 +95,7 @@ def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
         if server_of(database).is_mariadb:
             limit = max(1, round(options.statement_timeout_s))
             settings |= {"max_statement_time": options.statement_timeout_s, "idle_transaction_timeout": limit}
+            settings["query_cache_type"] = 0
         else:
             settings["max_execution_time"] = max(1, round(options.statement_timeout_s * 1000))
             settings["information_schema_stats_expiry"] = 0

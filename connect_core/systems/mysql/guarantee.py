@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 
 _KEPT = (
@@ -22,7 +21,7 @@ _LETTERS = (
 _NEWEST = "No backfill and no replay of dead letters moves older records of a key over newer rows"
 
 
-def sink_guarantee(role: Role, options: Json) -> Guarantee:
+def sink_guarantee(options: Json) -> Guarantee:
     of_keys = (_ONE_PARTITION, _KNOWN_KEY, _NO_SWAP, _NEWEST) if options.get("mode") == "upsert" else ()
     conditions = tuple(f"{one}." for one in (_KEPT, _MARKERS, _SAME_TABLE, _LETTERS, *of_keys))
     return Guarantee("exactly once", conditions, order="" if of_keys else None)
