@@ -97,4 +97,5 @@ ready-for-tests:
 	@PYTHON="$(PYTHON)" .ci/bootstrap 5.5.0 5.3.3 5.2.0 hivemq-2025.5 apicurio-2.6.13.Final
 	@$(RUN) -m connect_core.stack.archiving
 	@.ci/kubernetes
+	@.ci/mariadb
 	@.ci/kafka-connect-clients

@@ -46,6 +46,7 @@ NAVIGATION = {
             "docs/rocketmq-mqtt",
             "docs/tables",
             "docs/change-streams",
+            "docs/mysql",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

@@ -20,6 +20,7 @@ pytest_plugins = (
     "tests.site",
     "tests.native_client",
     "tests.apicurio",
+    "tests.mariadb",
     "tests.mqtt_brokers",
     "tests.rocketmq_mqtt.broker",
     "tests.faults.rows",

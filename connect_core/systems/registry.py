@@ -14,12 +14,13 @@ from connect_core.origin import know_package
 from connect_core.sdk.plugin import Plugin
 from connect_core.systems.file.plugin import PLUGIN as FILE
 from connect_core.systems.mqtt.plugin import PLUGIN as MQTT
+from connect_core.systems.mysql.plugin import PLUGIN as MYSQL
 from connect_core.systems.postgresql.changes.plugin import PLUGIN as POSTGRESQL_CHANGES
 from connect_core.systems.postgresql.plugin import PLUGIN as POSTGRESQL
 from connect_core.systems.rocketmq.plugin import PLUGIN as ROCKETMQ
 from connect_core.version import PLUGINS
 
-_OWN = (FILE, MQTT, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ)
+_OWN = (FILE, MQTT, MYSQL, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ)
 
 
 def _loaded(entry: EntryPoint) -> Plugin:

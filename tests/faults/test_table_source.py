@@ -3,16 +3,13 @@ table, number by number."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from tests.faults.kit.journeys import SHORT_LEASES, TRY_AGAIN
-from tests.faults.kit.processes import ended
+from tests.faults.kit.emptying import CHANGES, ROWS, STEPS, Emptying
+from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
 from tests.site import Site
@@ -20,73 +17,13 @@ from tests.table_writers import TABLE, writing
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
-ATTEMPTS = 12
-ROWS = 6_000
-STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled")
-KILLED = -9
-"""By a fault that an attempt before did not reach."""
-FIELDS = {"id": "int64", "writer": "int32", "note": "text"}
-
-
-@dataclass
-class Emptying:
-    """A table into a file, or into another table."""
-
-    site: Site
-    database: Database
-    into: str
-
-    def apply(self) -> None:
-        self.database.run(TABLE, "CREATE TABLE copies (number bigserial, id bigint, writer int, note text)")
-        sinks = {"file": {"file": {"path": "out.jsonl"}}, "table": self.database.sink("copies")}
-        self.site.apply(
-            "copy",
-            {
-                "source": self.database.source("orders", every_s=0.05, open_transactions_s=1),
-                "sink": sinks[self.into],
-                "parse": {"format": "json", "fields": FIELDS},
-                "limits": {"range_records": 1_500},
-            },
-        )
-
-    def feed(self, count: int) -> None:
-        self.database.run(f"INSERT INTO orders (writer) SELECT 0 FROM generate_series(1, {count})")
-
-    def attempt(self, *words: str) -> int:
-        with self.site.start("run", "copy", "--engine", "inline", *words) as driver:
-            return ended(driver)
-
-    def run_until_done(self) -> None:
-        codes = []
-        for _ in range(ATTEMPTS):
-            codes.append(self.attempt())
-            if codes[-1] == 0:
-                return
-            assert codes[-1] in (*TRY_AGAIN, KILLED), codes
-        raise AssertionError(f"not done after {ATTEMPTS} attempts: {codes}")
-
-    def arrived(self) -> list[int]:
-        if self.into == "table":
-            return [number for (number,) in self.database.run("SELECT id FROM copies ORDER BY number")]
-        return [json.loads(line)["id"] for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
-
-    def check(self, row: FaultRow) -> None:
-        arrived = self.arrived()
-        found, committed = Counter(arrived), Counter(number for (number,) in self.database.run("SELECT id FROM orders"))
-        row.lost, row.repeated = sum((committed - found).values()), sum((found - committed).values())
-        row.reordered = int(arrived != sorted(arrived))
-        assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
-        receipts = self.site.json("receipts", "copy", "--last", "1000")["receipts"]
-        row.duplicates = sum(one["possible_duplicates"] for one in receipts)
-        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == len(arrived)
-        assert row.duplicates == 0
-
 
 @pytest.fixture(params=["file", "table"])
 def emptying(bare_site: Site, postgres_url: str, request: pytest.FixtureRequest) -> Emptying:
     bare_site.settings.update(SHORT_LEASES)
-    made = Emptying(bare_site, Database(postgres_url), request.param)
-    made.apply()
+    filled = "INSERT INTO orders (writer) SELECT 0 FROM generate_series(1, {count})"
+    made = Emptying(bare_site, Database(postgres_url), request.param, filled)
+    made.apply(TABLE, "bigserial")
     return made
 
 
@@ -113,13 +50,6 @@ def test_kills_beside_busy_writers(emptying: Emptying, row: FaultRow, seeded: ra
     emptying.run_until_done()
     row.moves_again()
     emptying.check(row)
-
-
-CHANGES: dict[str, Any] = {
-    "deleted": "DELETE FROM orders WHERE id % 3 = 0",
-    "all deleted": "DELETE FROM orders",
-    "changed": "UPDATE orders SET note = 'later'",
-}
 
 
 @pytest.mark.parametrize("what", CHANGES)

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
+from connect_core.systems.tables.options import DatabaseOptions, TableSinkOptions
 
 MAX_NAME = 63
 """Bytes of an identifier; PostgreSQL cuts longer ones."""
 MARKERS = "waybill_markers"
-
-
-def _seconds(words: str, example: float) -> Any:
-    """A limit for which the server waits."""
-    description = f"Seconds {words}; the run is tried again"
-    return Field(gt=0, le=3600, description=description, examples=[example], json_schema_extra={"policy": True})
-
-
-StatementTimeout = Annotated[float, _seconds("after which the server ends a statement", 30.0)]
-LockTimeout = Annotated[float, _seconds("for which a statement waits for a lock of another session", 10.0)]
 
 
 def split_table(text: str) -> tuple[str, str]:
@@ -45,38 +33,11 @@ def checked_table(text: str) -> str:
     return text
 
 
-class PostgresOptions(BaseModel):
+class PostgresOptions(DatabaseOptions):
     """A database, and who we are to it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    ACCESS: ClassVar[frozenset[str]] = frozenset(
-        {"user", "password", "tls", "tls_ca", "tls_certificate", "tls_key", "connect_timeout_s"}
-    )
-    """How the database is reached, and not which one it is."""
-
-    host: str = Field(min_length=1, description="Where the server is", examples=["db.example.com"])
     port: int = Field(default=5432, gt=0, lt=65536, description="Its port", examples=[5432])
     database: Annotated[str, AfterValidator(checked_name)] = Field(description="The database", examples=["shop"])
-    user: str = Field(min_length=1, description="Who writes", examples=["waybill"])
-    password: str = Field(default="", description="Of that user, by reference", examples=["${env:SHOP_PASSWORD}"])
-    tls: bool = Field(
-        default=False, description="Encrypted, with the server's certificate and name checked", examples=[True]
-    )
-    tls_ca: TlsCa = ""
-    tls_certificate: TlsCertificate = ""
-    tls_key: TlsKey = ""
-    connect_timeout_s: int = Field(
-        default=5, ge=1, le=60, description="Seconds within which the server must take a connection", examples=[5]
-    )
-
-    @model_validator(mode="after")
-    def _tls_files_mean_something(self) -> Self:
-        self.tls_files.check(tls=self.tls)
-        return self
-
-    @property
-    def tls_files(self) -> TlsFiles:
-        return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
 
     @property
     def application(self) -> str:
@@ -88,35 +49,11 @@ class PostgresOptions(BaseModel):
         return f"{self.host}:{self.port}/{self.database}"
 
 
-class PostgresSinkOptions(PostgresOptions):
+class PostgresSinkOptions(TableSinkOptions, PostgresOptions):
     """A table, and how records become its rows."""
 
     table: Annotated[str, AfterValidator(checked_table)] = Field(
         description="TABLE or SCHEMA.TABLE", examples=["orders"]
-    )
-    create_table: bool = Field(
-        default=False,
-        description="The first run makes the table where it is missing, with a column for each field. One that had "
-        "rows of this connector, and is gone, is not made again",
-        examples=[True],
-        json_schema_extra={"policy": True},
-    )
-    add_columns: bool = Field(
-        default=False,
-        description="A run adds columns, which take NULL, for fields that have none",
-        examples=[True],
-        json_schema_extra={"policy": True},
-    )
-    mode: Literal["insert", "upsert"] = Field(
-        default="insert",
-        description="insert: each record is one more row. upsert: a record replaces the row that has its key, or is a "
-        "new one; and a change that says so deletes it",
-        examples=["upsert"],
-    )
-    key: list[Annotated[str, AfterValidator(checked_name)]] = Field(
-        default_factory=list,
-        description="Of upsert: the columns that tell rows apart; by default the primary key of the table",
-        examples=[["id"]],
     )
     markers: Annotated[str, AfterValidator(checked_table)] = Field(
         default=MARKERS,
@@ -132,50 +69,14 @@ class PostgresSinkOptions(PostgresOptions):
         examples=[20000],
         json_schema_extra={"policy": True},
     )
-    statement_timeout_s: StatementTimeout = 30.0
-    lock_timeout_s: LockTimeout = 10.0
-    row_fields: dict[str, Any] = Field(
-        default_factory=dict,
-        description="The fields of records behind the last transform, with their types",
-        examples=[{"id": "int64"}],
-        json_schema_extra={"injected": True},
-    )
-    uid: str = Field(
-        default="",
-        description="The connector's uid",
-        examples=["5f2c9a1b"],
-        json_schema_extra={"injected": True},
-    )
 
-    @model_validator(mode="after")
-    def _key_goes_with_upsert(self) -> Self:
-        if self.key and self.mode != "upsert":
-            raise ValueError("key goes with mode: upsert")
-        if len(set(self.key)) != len(self.key):
-            raise ValueError("key names a column twice")
-        return self
-
-    @model_validator(mode="after")
-    def _new_table_has_a_key(self) -> Self:
-        if self.create_table and self.mode == "upsert" and not self.key:
-            raise ValueError("create_table and mode: upsert need key: the columns of the primary key")
-        return self
-
-    @model_validator(mode="after")
-    def _key_is_in_records(self) -> Self:
-        """Where their fields are known."""
-        if self.row_fields and (missing := [name for name in self.key if name not in self.row_fields]):
-            near = get_close_matches(missing[0], self.row_fields, n=1)
-            meant = f": is it {near[0]}?" if near else ""
-            raise ValueError(f"key names {missing[0]}, which is no field of the records{meant}")
-        return self
+    @field_validator("key")
+    @classmethod
+    def _key_has_names(cls, key: list[str]) -> list[str]:
+        return [checked_name(name) for name in key]
 
     @model_validator(mode="after")
     def _markers_are_not_the_target(self) -> Self:
         if split_table(self.table)[-1] == split_table(self.markers)[-1]:
             raise ValueError("table and markers have one name: rows cannot go among the markers")
         return self
-
-
-def follows_changes(sink: Mapping[str, Any]) -> bool:
-    return sink.get("mode") == "upsert"

@@ -12,9 +12,10 @@ from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.guarantee import guarantee
-from connect_core.systems.postgresql.options import PostgresSinkOptions, follows_changes, split_table
+from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 from connect_core.systems.postgresql.source_guarantee import GUARANTEE
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
     import pyarrow as pa

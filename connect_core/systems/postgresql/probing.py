@@ -14,9 +14,10 @@ from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import Table, quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
-from connect_core.systems.postgresql.fitting import columns_of, key_of, there_are
+from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import add_columns, create_table, tried
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+from connect_core.systems.tables.fitting import there_are
 
 _OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
 _OF_MARKERS = ("SELECT", "INSERT", "UPDATE")
@@ -79,7 +80,7 @@ def _fits(database: connection, table: Table, given: PostgresSinkOptions) -> Ite
     try:
         if given.add_columns and (statement := add_columns(given.table, table, rows)):
             yield _changed(database, table, given, statement)
-            there = there_are(table, rows)
+            there = there_are(table.columns, rows)
         columns_of(table, there, given.table)
         if given.mode == "upsert":
             key_of(table, given.key, rows, given.table)

@@ -11,7 +11,6 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
 from connect_core.errors import Unreachable
 from connect_core.rows.types import Type, struct_of
-from connect_core.sdk.batches import ROW
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.systems.postgresql.catalog import Table, quoted, read_table
@@ -21,6 +20,7 @@ from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import LOCK, make_room
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 from connect_core.systems.postgresql.table_writing import TableWriter
+from connect_core.systems.tables.keyless import without_key
 
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
 
@@ -41,15 +41,7 @@ class PostgresSink(TransactionSink):
             make_markers(database, self._options.markers, self.target)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        """Rows without a key: to an index two of them are two rows, to one batch they would be one."""
-        if not self._options.key:
-            return []
-        rows, found = records.column(ROW), dict[int, str]()
-        for name in self._options.key:
-            if (place := rows.type.get_field_index(name)) >= 0 and rows.field(place).null_count:
-                missing = rows.field(place).is_null().to_numpy(zero_copy_only=False).nonzero()[0].tolist()
-                found |= dict.fromkeys(missing, f"Field {name}, which is in the key, is missing")
-        return [(row, "NoKey", words) for row, words in sorted(found.items())]
+        return without_key(records, self._options.key)
 
     @contextmanager
     def connect(self) -> Iterator[PostgresConnection]:

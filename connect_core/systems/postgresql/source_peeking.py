@@ -9,7 +9,8 @@ import pyarrow as pa
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.table_reading import as_it_is, newest, record_batch
+from connect_core.systems.postgresql.table_reading import as_it_is, newest
+from connect_core.systems.tables.pages import record_batch
 
 
 def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:

@@ -15,7 +15,8 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import extent, sequence_stands_at, unfit_numbers, writers
+from connect_core.systems.postgresql.standing import extent, sequence_stands_at, writers
+from connect_core.systems.tables.pages import unfit_numbers
 
 
 def probe(options: Json) -> Iterator[ProbeResult]:

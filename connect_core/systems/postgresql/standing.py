@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from psycopg2.extensions import cursor
 
-from connect_core.sdk.values import OPEN_END
 from connect_core.systems.postgresql.catalog import quoted, quoted_name
-from connect_core.systems.postgresql.finality import OpenTransaction
 from connect_core.systems.postgresql.source_catalog import SourceTable
+from connect_core.systems.tables.finality import OpenTransaction
 
 _WRITERS = """
 WITH RECURSIVE watched AS (
@@ -28,19 +27,6 @@ def extent(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, i
     asking.execute(f"SELECT min({ids}), max({ids}) FROM {quoted(name)}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
-
-
-def unfit_numbers(lowest: int | None, end: int) -> str:
-    """Why these cannot be offsets; empty where they can. `end` is the number behind the highest."""
-    if (lowest is not None and lowest < 0) or end >= OPEN_END:
-        return f"Numbers of rows must be from 0 to {OPEN_END - 2}, and the table has others"
-    return ""
-
-
-def look_at(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, list[OpenTransaction]]:
-    """The order counts: the highest id first, in a statement of its own."""
-    _, highest = extent(asking, name, table)
-    return highest, writers(asking, table)
 
 
 def writers(asking: cursor, table: SourceTable) -> list[OpenTransaction]:

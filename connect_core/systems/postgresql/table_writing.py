@@ -15,7 +15,7 @@ from connect_core.sdk.batches import ROW
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.systems.postgresql.catalog import Table, TableColumn, form_of, quoted, quoted_name
 from connect_core.systems.postgresql.copying import Column, csv_lines
-from connect_core.systems.postgresql.staging import staged
+from connect_core.systems.tables.staging import staged
 
 _STAGE = "pg_temp.waybill_stage"
 _LIMITED = re.compile(r"character varying\((\d+)\)")

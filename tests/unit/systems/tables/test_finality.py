@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from connect_core.systems.postgresql.finality import Finality, OpenTransaction
+from connect_core.systems.tables.finality import Finality, OpenTransaction
 
 
 def writers(*names: str, prepared: tuple[str, ...] = ()) -> list[OpenTransaction]:

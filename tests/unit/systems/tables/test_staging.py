@@ -9,7 +9,7 @@ import pytest
 
 from connect_core.sdk.batches import BEFORE, ROW
 from connect_core.sdk.records import OPERATION_CREATE, OPERATION_DELETE, OPERATION_UPDATE
-from connect_core.systems.postgresql.staging import staged
+from connect_core.systems.tables.staging import staged
 
 Change = tuple[int, Any, Any]
 ROWS = pa.struct([("id", pa.int64()), ("place", pa.string()), ("name", pa.string())])

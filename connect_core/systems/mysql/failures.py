@@ -1,0 +1,118 @@
+"""What an answer of the server means to a run, by its number. Nothing of a row goes into a message: the server quotes
+values, so its own words are not passed on where they may hold some.
+
+https://mariadb.com/docs/server/reference/error-codes, https://dev.mysql.com/doc/mysql-errors/8.0/en
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import pymysql
+
+from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
+from connect_core.sdk.kits.refused import RowsRefused
+
+_OF_ROWS = {
+    **dict.fromkeys((1048, 1263), "NullRefused"),
+    **dict.fromkeys((1062, 1557, 1586, 1761, 1762), "DuplicateKey"),
+    **dict.fromkeys((1216, 1217, 1451, 1452), "ForeignKeyViolation"),
+    **dict.fromkeys((1264, 1416, 1426, 1441, 1690), "OutOfRange"),
+    **dict.fromkeys((1265, 1292, 1300, 1366, 1367, 1411, 3140, 3141, 3147), "WrongValue"),
+    **dict.fromkeys((1118, 1406, 1713), "TooLong"),
+    **dict.fromkeys((3819, 4025), "CheckViolation"),
+    **dict.fromkeys((1526, 1748), "NoPartition"),
+    1644: "RaisedByTrigger",
+}
+"""By number the kind of a refusal."""
+_MISSING = {1146: "There is no such table", 1054: "The table has no such column", 1364: "A column needs a value"}
+_ACCESS = {
+    **dict.fromkeys((1044, 1045, 1251, 1698), "The login was refused"),
+    1049: "There is no such database",
+}
+_FORBIDDEN = (1142, 1143, 1227, 1370, 1410)
+_CUT = (1290, 1792, 1836, 1874)
+_BUSY = {
+    1213: "Two transactions waited for each other",
+    1205: "Another session held a lock for longer than lock_timeout_s",
+    **dict.fromkeys((1317, 1969, 3024), "A statement was ended, or took longer than statement_timeout_s"),
+    **dict.fromkeys(_CUT, "The server takes no writes: it is a replica, or read-only"),
+    **dict.fromkeys((1021, 1114), "The server's disk, or the table, is full"),
+    **dict.fromkeys((1040, 1203, 1226), "The server takes no more connections"),
+    1412: "The table was altered meanwhile",
+}
+_MEANWHILE = (1050, 1060)
+"""There is such a table, such a column."""
+_NO_LOCK = (1213, 1205, 1317, 1969)
+_AT_ROW = re.compile(r" at row \d+$")
+_CONSTRAINT = re.compile(r"^(?:CONSTRAINT|Check constraint) [`']([^`']+)[`'] ")
+
+
+@contextmanager
+def understood(where: str) -> Iterator[None]:
+    """Raises what driver and worker know instead of what the driver of the database raises."""
+    try:
+        yield
+    except pymysql.Error as error:
+        raise meaning(error, where) from None
+
+
+@contextmanager
+def made(where: str) -> Iterator[None]:
+    """The same where a table is made or altered, and no row is at fault. Raises ConfigError for what the database does
+    not take."""
+    try:
+        yield
+    except pymysql.Error as error:
+        number = number_of(error)
+        if number in _MEANWHILE:
+            raise Retriable("Another session made it meanwhile", where=where, next_step="Try again") from None
+        known = (*_ACCESS, *_BUSY, *_FORBIDDEN, *_NO_LOCK)
+        if 1000 <= number < 2000 and number not in known and number != 1927:
+            step = "Make the table or its columns by hand, or rename or drop the fields"
+            words = f"The database does not take it: error {number}"
+            raise ConfigError(words, where=where, next_step=step) from None
+        raise meaning(error, where) from None
+
+
+def number_of(error: pymysql.Error) -> int:
+    """Of the server, or of the driver from 2000 on; 0 where there is none."""
+    return error.args[0] if error.args and isinstance(error.args[0], int) else 0
+
+
+def changing(numbers: Collection[int]) -> RowsRefused | None:
+    """What warnings mean with which a statement went through."""
+    kinds = sorted(_OF_ROWS[number] for number in numbers if number in _OF_ROWS)
+    return RowsRefused(kinds[0], "The table would keep another value than one of these") if kinds else None
+
+
+def meaning(error: pymysql.Error, where: str) -> WaybillError:
+    number = number_of(error)
+    if number in _OF_ROWS:
+        return RowsRefused(_OF_ROWS[number], _refusal(error))
+    if number in _MISSING:
+        step = "Make it, or name another one; the next attempt looks again"
+        return Unreachable(_MISSING[number], where=where, next_step=step)
+    if number in _ACCESS:
+        return ConfigError(_ACCESS[number], where=where, next_step="Correct host, database, user or password")
+    if number in _FORBIDDEN:
+        return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
+    if number in _BUSY:
+        return Unreachable(_BUSY[number], where=where)
+    named = f": error {number}" if number else ""
+    return Unreachable(f"The database does not answer as it should{named}", where=where)
+
+
+def _refusal(error: pymysql.Error) -> str:
+    """Of what the server says only the name of a constraint, a key or a column: all before it may be a value."""
+    said = str(error.args[1]) if len(error.args) > 1 else ""
+    if found := _CONSTRAINT.match(said):
+        return f"Constraint {found[1]} forbids the row"
+    for word in ("key", "column"):
+        _, there, name = said.rpartition(f" for {word} ")
+        if there:
+            name = _AT_ROW.sub("", name).strip("`'").rpartition(".")[2].strip("`'")
+            return f"{word.capitalize()} {name} does not take its value"
+    return "The table does not take one of its values"

@@ -1,0 +1,82 @@
+"""What Waybill knows of MySQL: see `sdk.plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
+from connect_core.systems.mysql.guarantee import sink_guarantee
+from connect_core.systems.mysql.options import MysqlSinkOptions
+from connect_core.systems.mysql.source_guarantee import GUARANTEE
+from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.tables.options import follows_changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _source(options: MysqlSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.mysql.source import MysqlSource
+
+    return MysqlSource(options, resources)
+
+
+def _sink(options: MysqlSinkOptions, resources: ExitStack | None) -> Sink:
+    from connect_core.systems.mysql.sink import MysqlSink
+
+    return MysqlSink(options)
+
+
+def _guarantee(role: Role, options: Json) -> Guarantee:
+    return GUARANTEE if role == "source" else sink_guarantee(options)
+
+
+def _feeds(sink: Json, source: Json) -> bool:
+    return _table_of(sink) == _table_of(source)
+
+
+def _table_of(options: Json) -> tuple[object, ...]:
+    """Names of tables are compared without regard to capitals, as some servers do."""
+    database, _, name = str(options.get("table")).rpartition(".")
+    names = (database or str(options.get("database")), name)
+    return (options.get("host"), options.get("port", 3306), *(one.lower() for one in names))
+
+
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    if role == "source":
+        from connect_core.systems.mysql.source_probing import probe_source
+
+        return probe_source(options)
+    from connect_core.systems.mysql.probing import probe_sink
+
+    return probe_sink(options)
+
+
+def _peek_source(options: MysqlSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.mysql.source_peeking import newest_rows
+
+    return newest_rows(options, last)
+
+
+PLUGIN = Plugin(
+    name="mysql",
+    title="Tables of MySQL and MariaDB",
+    source_options=MysqlSourceOptions,
+    sink_options=MysqlSinkOptions,
+    open_source=_source,
+    open_sink=_sink,
+    takes_rows=True,
+    source_fields=frozenset({"payload", "text", "key"}),
+    follows_changes=follows_changes,
+    feeds=_feeds,
+    guarantee=_guarantee,
+    probe=_probe,
+    peek_source=_peek_source,
+    unit="rows",
+)

@@ -1,0 +1,60 @@
+"""Rows of a table of MySQL, each once, by a column of ascending numbers."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from connect_core.errors import DataError
+from connect_core.systems.mysql.connecting import connected
+from connect_core.systems.mysql.failures import understood
+from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
+from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.mysql.standing import counter_stands_at, extent, writers
+from connect_core.systems.mysql.table_reading import as_it_is, page
+from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.pages import Page
+from connect_core.systems.tables.source import NumberedRows
+
+
+class MysqlSource(NumberedRows[MysqlSourceTable]):
+    def __init__(self, options: MysqlSourceOptions, resources: ExitStack | None = None) -> None:
+        name = ".".join(options.split(options.table))
+        super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources)
+        self._options = options
+
+    def connect(self) -> Connection[Any]:
+        return connected(self._options, self._where)
+
+    def understood(self) -> AbstractContextManager[None]:
+        return understood(self._where)
+
+    def table(self, asking: Cursor) -> MysqlSourceTable:
+        return read_source_table(asking, self._options)
+
+    def as_it_is(self, asking: Cursor) -> AbstractContextManager[MysqlSourceTable]:
+        return as_it_is(asking, self._options)
+
+    def extent(self, asking: Cursor, table: MysqlSourceTable) -> tuple[int | None, int | None]:
+        return extent(asking, table)
+
+    def writers(self, asking: Cursor, table: MysqlSourceTable) -> list[OpenTransaction]:
+        return writers(asking, table, self._where)
+
+    def stands_at(self, asking: Cursor, table: MysqlSourceTable) -> int | None:
+        return counter_stands_at(asking, table)
+
+    def set_back(self, table: MysqlSourceTable, stands_at: int, end: int) -> DataError:
+        return DataError(
+            f"The counter of column {table.id} is at {stands_at}, and rows before {end} were read, or are there: the"
+            " next rows would come below them",
+            where=self._where,
+            next_step=f"ALTER TABLE … AUTO_INCREMENT = {end}. If the table was emptied (TRUNCATE) or made again, move"
+            " the position with `waybill offsets set`",
+        )
+
+    def page(self, asking: Cursor, table: MysqlSourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
+        return page(asking, table, begin, end, most, most_bytes)

@@ -1,0 +1,124 @@
+"""What the database says of a table that is read: which one it is, its columns, and where its numbers come from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, quoted, quoted_name, read_table
+from connect_core.systems.mysql.connecting import server_of
+from connect_core.systems.mysql.fitting import check_engine
+from connect_core.systems.mysql.readable import RowReader, is_readable
+from connect_core.systems.mysql.source_options import MysqlSourceOptions
+
+WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_OLDEST = {True: (10, 5), False: (8, 0)}
+"""Versions, of MariaDB and of MySQL: older ones give numbers again after a restart."""
+
+
+class MysqlSourceTable(NamedTuple):
+    place: tuple[str, str]
+    origin: str
+    """Names this column of a table of this name: MySQL has nothing that tells a table from one made again."""
+    id: str
+    """The column by which new rows are found."""
+    counts: bool
+    """Whether the database gives out its numbers."""
+    rows: RowReader
+    is_mariadb: bool
+
+    @property
+    def numbering(self) -> str:
+        """Nothing tells whether the counter was set back, but a lower one."""
+        return ""
+
+
+def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
+    """Raises Unreachable where it is not there, Refused by a server that gets rows from another one, and ConfigError
+    with the first thing for which rows of it could be lost or changed."""
+    place = options.split(options.table)
+    where = f"{options.address}/{options.table}"
+    is_mariadb = _check_server(asking, where)
+    table = read_table(asking, place)
+    if table is None:
+        step = "Create it, or name another one; the next attempt looks again"
+        raise Unreachable("There is no such table", where=where, next_step=step)
+    check_engine(table, where)
+    ids = options.incrementing or _id_of(table, where)
+    for wrong, step in _misfits(table, ids):
+        raise ConfigError(wrong, where=where, next_step=step)
+    origin = hashlib.blake2b(f"{quoted(place)}.{quoted_name(ids)}".encode(), digest_size=8).hexdigest()
+    counts = next(column.counts for column in table.columns if column.name == ids)
+    rows = RowReader(table.columns, table.key, _in_json(asking, table) if is_mariadb else frozenset())
+    return MysqlSourceTable(place, origin, ids, counts, rows, is_mariadb)
+
+
+def _check_server(asking: Cursor, where: str) -> bool:
+    """Whether it is MariaDB."""
+    server = server_of(asking.connection)
+    numbers = tuple(map(int, re.findall(r"\d+", server.version)[:2]))
+    if numbers < _OLDEST[server.is_mariadb]:
+        words = f"The server is {server.version}: a restart of such a one may give numbers of rows again"
+        raise Refused(words, where=where, next_step="Upgrade it: MySQL 8.0, MariaDB 10.5 or newer")
+    if reason := _gets_rows_from_others(asking, server.is_mariadb):
+        words = f"The server {reason}, so rows with lower numbers may come later and nobody sees who brings them"
+        raise Refused(words, where=where, next_step="Name a server that does not as host: the primary one")
+    return server.is_mariadb
+
+
+def _gets_rows_from_others(asking: Cursor, is_mariadb: bool) -> str:
+    """Why, or nothing."""
+    asking.execute("SELECT @@read_only")
+    if (asking.fetchone() or (0,))[0]:
+        return "is read-only, as replicas are"
+    if is_mariadb:
+        asking.execute("SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'wsrep_cluster_size')")
+        running = {name.lower(): int(value or 0) for name, value in asking.fetchall()}
+        replicates, others = running.get("slaves_running", 0), running.get("wsrep_cluster_size", 0)
+    else:
+        asking.execute("SELECT COUNT(*) FROM performance_schema.replication_applier_status WHERE SERVICE_STATE = 'ON'")
+        [replicates], others = asking.fetchone() or (0,), 0
+    if others > 1:
+        return "is one of a cluster"
+    return "replicates another one" if replicates else ""
+
+
+def _id_of(table: MysqlTable, where: str) -> str:
+    words = {column.name: column.word for column in table.columns}
+    if len(table.key) != 1 or words[table.key[0]] not in WHOLE:
+        raise ConfigError(
+            "The primary key of the table is not one column of whole numbers",
+            where=where,
+            next_step="Write incrementing: COLUMN, a column whose numbers ascend",
+        )
+    return table.key[0]
+
+
+def _misfits(table: MysqlTable, ids: str) -> Iterator[tuple[str, str]]:
+    columns: dict[str, MysqlColumn] = {column.name: column for column in table.columns}
+    if ids not in columns:
+        yield f"The table has no column {ids}", "Name the column whose numbers ascend as incrementing"
+        return
+    if columns[ids].word not in WHOLE:
+        yield f"Column {ids} is {columns[ids].kind}", f"Name one of {', '.join(WHOLE)} as incrementing"
+    for column in table.columns:
+        if not is_readable(column):
+            step = "docs/mysql.md has the types that are kept exactly. Change the column, or copy the table without it"
+            yield f"Column {column.name} is {column.kind}, which is not kept exactly", step
+    if not columns[ids].required:
+        yield f"Column {ids} takes NULL, and such rows would never be read", f"ALTER TABLE … MODIFY {ids} … NOT NULL"
+    if frozenset((ids,)) not in table.unique:
+        words = f"No index of the table says that column {ids} alone is unique"
+        yield words, f"CREATE UNIQUE INDEX … ON … ({ids})"
+
+
+def _in_json(asking: Cursor, table: MysqlTable) -> frozenset[str]:
+    """In MariaDB JSON is a text that is checked. Who may read a table may see its checks only here."""
+    asking.execute(f"SHOW CREATE TABLE {quoted((table.database, table.name))}")
+    made = str((asking.fetchone() or ("", ""))[1])
+    return frozenset(one.name for one in table.columns if f"CHECK (json_valid({quoted_name(one.name)}))" in made)

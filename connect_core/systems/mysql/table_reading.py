@@ -1,0 +1,54 @@
+"""Rows of a table as records, a page at a time, within a transaction that sees the table as it is at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pymysql.cursors import Cursor
+
+from connect_core.systems.mysql.catalog import quoted, quoted_name
+from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
+from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.tables.pages import Page, Row
+
+_FIRST_ROWS = 50
+"""Nobody knows yet how long rows are."""
+
+
+@contextmanager
+def as_it_is(asking: Cursor, options: MysqlSourceOptions) -> Iterator[MysqlSourceTable]:
+    """The table at one moment: whoever has looked into it holds a metadata lock, so that it is neither dropped nor
+    changed meanwhile."""
+    asking.execute("START TRANSACTION READ ONLY")
+    asking.execute(f"SELECT 1 FROM {quoted(options.split(options.table))} LIMIT 1")
+    yield read_source_table(asking, options)
+    asking.execute("COMMIT")
+
+
+def page(asking: Cursor, table: MysqlSourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
+    """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
+    `most_bytes`."""
+    ids = quoted_name(table.id)
+    rows: list[Row] = []
+    size, step = 0, _FIRST_ROWS
+    while len(rows) < most and size < most_bytes:
+        asked = min(step, most - len(rows))
+        found = _rows(asking, table, f"WHERE {ids} >= {begin} AND {ids} < {end} ORDER BY {ids} LIMIT {asked}")
+        rows += found
+        if len(found) < asked:
+            return Page(rows, at_end=True)
+        size += sum(len(value) for _, _, value in found)
+        step = min(10 * step, max(1, (most_bytes - size) * len(rows) // max(size, 1)))
+        begin = rows[-1][0] + 1
+    return Page(rows, at_end=False)
+
+
+def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:
+    """The last rows, in order."""
+    return _rows(asking, table, f"ORDER BY {quoted_name(table.id)} DESC LIMIT {last}")[::-1]
+
+
+def _rows(asking: Cursor, table: MysqlSourceTable, which: str) -> list[Row]:
+    asking.execute(f"SELECT {quoted_name(table.id)}, {table.rows.asked} FROM {quoted(table.place)} {which}")
+    return [(number, *table.rows.read(values)) for number, *values in asking.fetchall()]

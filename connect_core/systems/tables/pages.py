@@ -1,0 +1,59 @@
+"""Rows of a table as records, a page at a time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from connect_core.errors import DataError
+from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.values import OPEN_END, SourceBatch
+
+MOST_ROWS, MOST_BYTES = 10_000, 4 << 20
+"""Of a page, where nothing else bounds it."""
+Row = tuple[int, str | None, str]
+"""Its id, its key and its JSON object."""
+
+
+class Page(NamedTuple):
+    rows: list[Row]
+    at_end: bool
+    """Whether there are no more in the stretch that was asked for."""
+
+
+def batch_of(found: Page, begin: int, end: int, where: str) -> SourceBatch:
+    """Raises DataError where two rows have one id: only one of them would be a record."""
+    ids = np.array([row[0] for row in found.rows], np.int64)
+    if (again := np.flatnonzero(ids[1:] == ids[:-1])).size:
+        words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
+        raise DataError(words, where=where, next_step="Give one of them another one, higher than all others")
+    behind = end if found.at_end else int(ids[-1]) + 1
+    return SourceBatch(record_batch(found.rows), behind, _holes(ids, begin, behind))
+
+
+def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    given = {
+        "offset": pa.array([row[0] for row in rows], pa.int64()),
+        "key": pa.array([row[1] for row in rows], pa.string()),
+        "value": pa.array([row[2] for row in rows], pa.string()).cast(pa.binary()),
+        "operation": pa.array(np.zeros(len(rows), np.int8)),
+    }
+    columns = [given[one.name] if one.name in given else pa.nulls(len(rows), one.type) for one in RECORD_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def _holes(ids: NDArray[np.int64], begin: int, behind: int) -> tuple[tuple[int, int], ...]:
+    begins, ends = np.append(begin, ids + 1), np.append(ids, behind)
+    there = ends > begins
+    return tuple(zip(begins[there].tolist(), ends[there].tolist(), strict=True))
+
+
+def unfit_numbers(lowest: int | None, end: int) -> str:
+    """Why these cannot be offsets; empty where they can. `end` is the number behind the highest."""
+    if (lowest is not None and lowest < 0) or end >= OPEN_END:
+        return f"Numbers of rows must be from 0 to {OPEN_END - 2}, and the table has others"
+    return ""

@@ -1,0 +1,172 @@
+"""MariaDB, which stands in for MySQL: a server for tests that they may kill and start again, and databases on it,
+looked at with its driver and nothing of the product."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.connections import Connection
+
+from connect_core.stack import jars, ports, processes
+from connect_core.stack.processes import Launch, Process
+
+_READY_S = 30.0
+_SETTINGS = {
+    "bind-address": "127.0.0.1",
+    "log-bin": "bin",
+    "binlog_format": "ROW",
+    "server-id": "1",
+    "innodb_buffer_pool_size": "64M",
+    "innodb_log_file_size": "16M",
+    "innodb_flush_log_at_trx_commit": "0",
+    "max_connections": "400",
+    "skip-name-resolve": "ON",
+    "plugin-load-add": "metadata_lock_info",
+}
+"""What it has committed survives SIGKILL of the server, if not of the machine."""
+Row = tuple[Any, ...]
+
+
+@dataclass
+class MariaDB:
+    """A server on the loopback interface, its files in `folder`."""
+
+    folder: Path
+    port: int = field(default_factory=ports.free)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    process: Process | None = None
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        programs = _programs()
+        if not self._data.exists():
+            self._make(programs)
+        options = {**_SETTINGS, **self.settings, **self._places(programs), "port": str(self.port)}
+        command = (str(programs / "usr/sbin/mariadbd"), "--no-defaults", *_as_words(options), f"--user={_user()}")
+        self.process = processes.start(Launch(command, _environment(programs), self.folder / "server.log"))
+        if not processes.wait_until(self._answers, _READY_S):
+            self.kill()
+            raise AssertionError(f"no MariaDB:\n{(self.folder / 'server.log').read_text(errors='replace')[-3000:]}")
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash."""
+        assert self.process is not None
+        processes.stop(self.process, sign=processes.signal.SIGKILL)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"host": "127.0.0.1", "port": self.port, "user": "tester"}
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _places(self, programs: Path) -> dict[str, str]:
+        return {
+            "datadir": str(self._data),
+            "socket": str(self.folder / "s.sock"),
+            "pid-file": str(self.folder / "m.pid"),
+            "tmpdir": str(self.folder),
+            "init-file": str(self.folder / "first.sql"),
+            "lc-messages-dir": str(programs / "usr/share/mysql"),
+            "character-sets-dir": str(programs / "usr/share/mysql/charsets"),
+            "plugin-dir": str(programs / "usr/lib/mysql/plugin"),
+        }
+
+    def _make(self, programs: Path) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        program = str(programs / "usr/bin/mariadb-install-db")
+        places = {"basedir": str(programs / "usr"), "datadir": str(self._data), "innodb_log_file_size": "16M"}
+        words = _as_words({**places, "lc-messages-dir": str(programs / "usr/share/mysql"), "user": _user()})
+        switches = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+        command = (program, "--no-defaults", *words, *switches)
+        made = processes.start(Launch(command, _environment(programs), self.folder / "made.log"))
+        assert processes.wait_until(lambda: not made.is_alive, _READY_S)
+        (self.folder / "first.sql").write_text(
+            "CREATE USER IF NOT EXISTS tester@'127.0.0.1';\nGRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;\n"
+        )
+
+    def _answers(self) -> bool:
+        try:
+            pymysql.connect(**self.options, connect_timeout=1).close()
+        except pymysql.Error:
+            return False
+        return True
+
+
+class Database:
+    """One of its own on the server."""
+
+    def __init__(self, server: MariaDB) -> None:
+        self.server, self.name = server, f"tables_{uuid.uuid4().hex[:12]}"
+        self.options = server.options
+        self.run(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
+        self.options = {**server.options, "database": self.name}
+
+    def run(self, *statements: str) -> list[Row]:
+        """Rows of the last one."""
+        with closing(self.connected()) as database, database.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def connected(self, **more: Any) -> Connection[Any]:
+        """A session of another program."""
+        return pymysql.connect(**{**self.options, **more}, charset="utf8mb4", autocommit=True)
+
+    def sink(self, table: str, **more: Any) -> dict[str, Any]:
+        return {"mysql": {**self.options, "table": table, **more}}
+
+    def source(self, table: str, **more: Any) -> dict[str, Any]:
+        return {"mysql": {**self.options, "table": table, **more}}
+
+
+@pytest.fixture(scope="session")
+def mariadb(worker_folder: Path) -> Iterator[MariaDB]:
+    """One for all tests of a process. Whoever kills it starts it again."""
+    yield from _running(MariaDB(worker_folder / "mariadb"))
+
+
+@pytest.fixture(scope="module")
+def own_mariadb(worker_folder: Path) -> Iterator[MariaDB]:
+    """One with `performance_schema`, which MySQL has and MariaDB has only when it is told so."""
+    named = worker_folder / f"mariadb-{uuid.uuid4().hex[:8]}"
+    switches = {"performance_schema": "ON", "performance-schema-instrument": "wait/lock/metadata/sql/mdl=ON"}
+    yield from _running(MariaDB(named, settings=switches))
+
+
+def _running(server: MariaDB) -> Iterator[MariaDB]:
+    if not (_programs() / "usr/sbin/mariadbd").exists():
+        pytest.skip("MariaDB is not there: `make ready-for-tests` fetches it (.ci/mariadb)")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(server.folder, ignore_errors=True)
+
+
+def _programs() -> Path:
+    return jars.cache_folder() / "mariadb"
+
+
+def _environment(programs: Path) -> dict[str, str]:
+    libraries = (programs / "usr/lib/x86_64-linux-gnu", programs / "lib/x86_64-linux-gnu")
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
+
+
+def _as_words(options: Mapping[str, str]) -> list[str]:
+    return [f"--{name}={value}" for name, value in options.items()]
+
+
+def _user() -> str:
+    return os.environ.get("USER") or ("root" if os.geteuid() == 0 else str(os.geteuid()))
