@@ -21,7 +21,7 @@ from connect_core import stack
 from connect_core.rocketmq import Client
 from tests.bench.freshness import See, Store, Way, after_silence, bodies_in, under_a_trickle
 from tests.bench.measures import compared
-from tests.bench.place import Place, Timed
+from tests.bench.place import Place, Timed, until
 from tests.bench.telling import Row, row
 
 ROWS = 300_000
@@ -59,6 +59,14 @@ class Database:
     def _access(self) -> dict[str, Any]:
         options = dict(self.options)
         return {"dbname": options.pop("database"), **options}
+
+    def drop_slot(self, name: str) -> None:
+        """Once the server has noticed that its reader is gone."""
+        asked = (
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
+        )
+        with closing(self.connected()) as session, session.cursor() as cursor:
+            until(lambda: cursor.execute(asked, (name,)) or cursor.rowcount, f"the end of slot {name}", 30.0)
 
     def filled(self, table: str, each: int) -> None:
         """`ROWS` rows, `each` in a transaction. The last statement has all of them on disk."""
@@ -111,7 +119,8 @@ def _throughput(place: Place, database: Database, each: int, repeats: int) -> Ro
         try:
             return _read_bare(database, name, place.folder / f"{name}.log")
         finally:
-            database.run(f"SELECT pg_drop_replication_slot('{name}')", f"DROP PUBLICATION {name}")
+            database.drop_slot(name)
+            database.run(f"DROP PUBLICATION {name}")
 
     words = "one a transaction" if each == 1 else "one transaction"
     return compared(f"changes of PostgreSQL -> file, {ROWS:,} inserts of 200 bytes, {words}", ROWS, ours, bare, repeats)

@@ -8,13 +8,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from connect_core.systems.postgresql.options import (
-    LockTimeout,
     PostgresOptions,
-    StatementTimeout,
     checked_name,
     checked_table,
     split_table,
 )
+from connect_core.systems.tables.options import LockTimeout, StatementTimeout
 
 _SlotName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,63}$")]
 _WILD = frozenset("*?[")
