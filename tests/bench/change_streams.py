@@ -154,9 +154,12 @@ def _snapshot(place: Place, database: Database) -> Row:
     table = name.replace("-", "_")
     database.run(f"CREATE TABLE {table} {_TABLE}")
     database.filled(table, ROWS)
+    target = place.folder / f"{name}.log"
     source = {"postgresql_changes": {**database.options, "tables": [table]}}
-    place.apply(name, source, {"file": {"path": str(place.folder / f"{name}.log")}})
-    seconds = place.run(name).run_s
+    place.apply(name, source, {"file": {"path": str(target)}})
+    seconds = place.run(name).wall_s
+    if (arrived := sum(1 for _ in target.open("rb"))) != ROWS:
+        raise SystemExit(f"{arrived:,} of {ROWS:,} rows arrived")
     place.delete(name)
     return row(f"snapshot of PostgreSQL -> file, {ROWS:,} rows", f"{ROWS / seconds:,.0f}/s", "through the log")
 
