@@ -27,7 +27,7 @@ from connect_core.config.flat_converters import (
 )
 from connect_core.config.flat_document import TranslatedDocument
 from connect_core.config.peers.reading import NotKept
-from connect_core.config.peers.translating import FIELDS_KEY, translated
+from connect_core.config.peers.translating import FIELDS_KEY, rows_of, translated
 from connect_core.config.references import MASK, masked
 from connect_core.config.written import Written
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler
@@ -80,14 +80,14 @@ def is_flat(data: Mapping[str, Any]) -> bool:
 
 
 def classes() -> list[FlatClass]:
-    """Of connectors that a flat document may name."""
-    return [one for plugin in option_models.plugins() for one in plugin.flat]
+    """Of connectors that a flat document may name, each once though several systems may have it."""
+    known = {(one.package, one.name): one for plugin in option_models.plugins() for one in plugin.flat}
+    return [*known.values()]
 
 
 def class_named(given: str) -> FlatClass | None:
     """By its name, which may lack the package, or `Connector` at its end."""
-    found = _named(given)
-    return found[1] if found else None
+    return next((one for _, one in _named(given)), None)
 
 
 def hidden(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +127,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         return into
     system, kind = found
     into.system, into.role, into.gives_json = system, kind.role, kind.gives_json
+    into.takes_rows = kind.takes_rows and kind.role == "sink"
     into.put(CLASS, ("schedule",), _always(system if kind.role == "source" else hub()))
     ends = _ends(system, kind, into)
     keys = {**_COMMON, **{key: handler for end in ends for key, handler in end.handlers().items()}}
@@ -141,6 +142,8 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         end.known.complete(end)
     if into.given.get(TRANSFORMS) and not into.faults:
         _transform(into, ends[1])
+    if into.takes_rows and not into.faults:
+        _parse(into)
     return into
 
 
@@ -175,22 +178,27 @@ def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatC
         into.refuse(CLASS, "is missing: the class says what is read and written")
         return None
     given = str(flat[CLASS]).strip()
-    if found := _named(given):
+    named = _named(given)
+    if found := next(((system, one) for system, one in named if one.fits(flat)), None):
         return found
+    if named:
+        able = " and ".join(sorted({system for system, _ in named}))
+        into.refuse(CLASS, f"{given!r} is here for {able}, and this document means none of these: see its address")
+        return None
+    names = " and ".join(sorted({one.name for one in classes()}))
     into.refuse(
         CLASS,
-        f"there is no {given!r} here; there are {' and '.join(sorted(one.name for one in classes()))} "
+        f"there is no {given!r} here; there are {names} "
         "(and any two systems in a native document: waybill init SOURCE SINK)",
     )
     return None
 
 
-def _named(given: str) -> tuple[str, FlatClass] | None:
-    known = {one.name: (plugin.name, one) for plugin in option_models.plugins() for one in plugin.flat}
-    kind = given
-    for package in dict.fromkeys(one.package for _, one in known.values()):
-        kind = kind.removeprefix(package)
-    return known.get(kind if kind.endswith("Connector") else f"{kind}Connector")
+def _named(given: str) -> list[tuple[str, FlatClass]]:
+    """Of each system that has it, by its name, which may lack its package."""
+    known = [(plugin.name, one) for plugin in option_models.plugins() for one in plugin.flat]
+    wanted = given if given.endswith("Connector") else f"{given}Connector"
+    return [(system, one) for system, one in known if wanted in (one.name, f"{one.package}{one.name}")]
 
 
 def _ends(system: str, kind: FlatClass, into: TranslatedDocument) -> list[_End]:
@@ -271,7 +279,7 @@ def _by_prefix(key: str) -> Handler | None:
 
 def _of_transforms(into: TranslatedDocument, key: str, value: Any) -> None:
     """All of them are translated at once, by `_transform`."""
-    if not into.given.get(TRANSFORMS) and value:
+    if not into.given.get(TRANSFORMS) and value and not (into.takes_rows and key == FIELDS_KEY):
         into.refuse(key, f"has no effect without {TRANSFORMS}: name what is to be done there")
 
 
@@ -284,10 +292,21 @@ def _transform(into: TranslatedDocument, hub: _End) -> None:
         into.refuse(refused.key, str(refused))
         return
     for part, value in made.parts.items():
-        into.put(TRANSFORMS, (part,), value)
+        if part != "encode" or not into.takes_rows:
+            into.put(TRANSFORMS, (part,), value)
     into.notices += [f"{key}: {words}" for key, words in made.notices]
     if into.role == "source" and made.topics and list(made.topics.values()) != topics:
         hub.put(TRANSFORMS, "topic", *made.topics.values())
+
+
+def _parse(into: TranslatedDocument) -> None:
+    """Rows are made of fields, which the document has to say."""
+    if "parse" in into.data:
+        return
+    try:
+        into.put(FIELDS_KEY, ("parse",), rows_of(into.given, form_of(into, VALUE_CONVERTER)))
+    except NotKept as refused:
+        into.refuse(refused.key, str(refused))
 
 
 _RETRIES = "a failed run is tried again as a whole, by the program that started it"

@@ -75,6 +75,10 @@ def _no_offsets(options: Mapping[str, Any], partition: Mapping[str, Any], positi
     raise ValueError("positions of this class are not known here")
 
 
+def _fits_all(given: Mapping[str, Any]) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class FlatClass:
     """A class of connectors. `package` may stand before its `name` in a document. `role` says which end this system is;
@@ -85,6 +89,10 @@ class FlatClass:
     role: Literal["source", "sink"]
     end: FlatEnd
     records: str = "records"
+    takes_rows: bool = False
+    """Whether its sink makes rows of the fields of records."""
+    fits: Callable[[Mapping[str, Any]], bool] = _fits_all
+    """Whether a document of the class, by its flat keys, means this system: several may have a class of one name."""
     gives_json: bool = False
     """Whether the payloads of its records are JSON, without a schema."""
     reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset] = _no_offsets

@@ -85,6 +85,15 @@ def _begin(flat: Mapping[str, Any], topics: Sequence[str], value: PeerForm, *, i
     return Chain(_fields(flat[FIELDS_KEY]), False, known, is_source)
 
 
+def rows_of(flat: Mapping[str, Any], value: PeerForm) -> Json:
+    """How the values of a topic are read where rows are made of them. Raises NotKept."""
+    how = "waybill fields TOPIC suggests them"
+    if not flat.get(FIELDS_KEY):
+        raise NotKept(FIELDS_KEY, f'is missing: rows need the fields of records, {{"id": "int64"}}; {how}')
+    form = "json" if value.format == TEXT_FORMAT else value.format
+    return {"format": form, "fields": as_written(_fields(flat[FIELDS_KEY]))}
+
+
 def _fields(given: Any) -> Type:
     """A properties file has them as text."""
     try:

@@ -15,6 +15,7 @@ from connect_core.systems.mysql.guarantee import sink_guarantee
 from connect_core.systems.mysql.options import MysqlSinkOptions
 from connect_core.systems.mysql.source_guarantee import GUARANTEE
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -79,4 +80,5 @@ PLUGIN = Plugin(
     probe=_probe,
     peek_source=_peek_source,
     unit="rows",
+    flat=jdbc_classes(("mysql", "mariadb")),
 )

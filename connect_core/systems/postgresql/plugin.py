@@ -15,6 +15,7 @@ from connect_core.systems.postgresql.guarantee import guarantee
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
 from connect_core.systems.postgresql.source_guarantee import GUARANTEE
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -77,4 +78,5 @@ PLUGIN = Plugin(
     probe=_probe,
     peek_source=_peek_source,
     unit="rows",
+    flat=jdbc_classes(("postgresql",)),
 )

@@ -1,0 +1,137 @@
+"""Flat documents of JDBC connectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connect_core.errors import ConfigError
+from connect_core.systems.tables.jdbc_keys import PACKAGES
+from tests.unit.config.test_flat import Read, read
+
+__all__ = ["read"]
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+SINK = {
+    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+    "connection.url": "jdbc:mysql://db.example.com:3307/shop?useSSL=false",
+    "connection.user": "writer",
+    "connection.password": "${env:SHOP_PASSWORD}",
+    "insert.mode": "UPSERT",
+    "pk.mode": "record_value",
+    "pk.fields": "id, region",
+    "auto.create": "true",
+    "auto.evolve": "false",
+    "batch.size": "100",
+    "max.retries": "10",
+    "table.name.format": "copy_${topic}",
+    "connect.topicnames": "orders",
+    "value.converter": JSON,
+    "waybill.fields": '{"id": "int64", "region": "text"}',
+}
+SOURCE = {
+    "connector.class": "JdbcSourceConnector",
+    "connection.url": "jdbc:postgresql://db.example.com/shop?sslmode=verify-full",
+    "connection.user": "reader",
+    "mode": "incrementing",
+    "incrementing.column.name": "id",
+    "table.whitelist": "sales.orders",
+    "poll.interval.ms": "500",
+    "topic.prefix": "shop-",
+    "connect.topicname": "orders",
+    "value.converter": JSON,
+    "value.converter.schemas.enable": "false",
+}
+
+
+@pytest.mark.parametrize("package", [of_sinks for of_sinks, _ in PACKAGES])
+def test_a_sink(read: Read, package: str) -> None:
+    checked = read({**SINK, "connector.class": f"{package}JdbcSinkConnector"})
+    assert checked.data["sink"] == {
+        "mysql": {
+            "host": "db.example.com",
+            "port": 3307,
+            "database": "shop",
+            "user": "writer",
+            "password": "${env:SHOP_PASSWORD}",
+            "mode": "upsert",
+            "key": ["id", "region"],
+            "create_table": True,
+            "table": "copy_orders",
+        }
+    }
+    assert checked.data["source"]["rocketmq"]["topics"] == ["orders"]
+    assert checked.data["parse"] == {"format": "json-schema", "fields": {"id": "int64", "region": "text"}}
+
+
+def test_a_source(read: Read) -> None:
+    checked = read(SOURCE)
+    assert checked.data["source"] == {
+        "postgresql": {
+            "host": "db.example.com",
+            "database": "shop",
+            "tls": True,
+            "user": "reader",
+            "incrementing": "id",
+            "table": "sales.orders",
+            "every_s": 0.5,
+        }
+    }
+    assert checked.data["sink"] == {"rocketmq": {"connection": "main", "topic": "orders"}}
+
+
+@pytest.mark.parametrize(
+    ("url", "system"),
+    [("jdbc:mariadb://h/d", "mysql"), ("jdbc:mysql://h/d", "mysql"), ("jdbc:postgresql://h/d", "postgresql")],
+)
+def test_the_url_says_which_database(read: Read, url: str, system: str) -> None:
+    assert list(read({**SINK, "connection.url": url}).data["sink"]) == [system]
+
+
+def test_a_table_with_transforms(read: Read) -> None:
+    transform = {"transforms": "drop", "transforms.drop.type": "org.apache.kafka.connect.transforms.ReplaceField$Value"}
+    given = {**SINK, **transform, "transforms.drop.exclude": "region", "pk.fields": "id"}
+    checked = read(given)
+    assert checked.data["parse"]["fields"] == {"id": "int64", "region": "text"}
+    assert "encode" not in checked.data
+    assert checked.data["transforms"]
+
+
+def test_a_table_has_the_name_of_its_topic(read: Read) -> None:
+    given: dict[str, Any] = {**SINK}
+    del given["table.name.format"]
+    assert read(given).data["sink"]["mysql"]["table"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "words"),
+    [
+        (
+            {**SINK, "connection.url": "jdbc:oracle:thin:@h:1521/d"},
+            "connector.class",
+            "is here for mysql and postgresql",
+        ),
+        ({**SINK, "connection.url": "jdbc:mysql:nonsense"}, "connection.url", "jdbc:KIND://HOST:PORT/DATABASE"),
+        ({**SINK, "connection.url": "jdbc:mysql://h/d?user=a"}, "connection.url", "write connection.user"),
+        ({**SINK, "connection.url": "jdbc:mysql://h/d?useSSL=true"}, "connection.url", "sslmode=verify-full"),
+        ({**SINK, "insert.mode": "update"}, "insert.mode", "insert and upsert"),
+        ({**SINK, "delete.enabled": "true"}, "delete.enabled", "change events"),
+        ({**SINK, "auto.create": "yes"}, "auto.create", "neither true nor false"),
+        ({**SINK, "pk.mode": "kafka"}, "pk.mode", "record_value"),
+        ({**SINK, "connect.topicnames": "a;b"}, "table.name.format", "one table"),
+        ({key: value for key, value in SINK.items() if key != "waybill.fields"}, "waybill.fields", "is missing"),
+        ({**SOURCE, "mode": "timestamp"}, "mode", "there is incrementing"),
+        ({**SOURCE, "table.whitelist": "a,b"}, "table.whitelist", "one table"),
+        ({**SOURCE, "poll.interval.ms": "soon"}, "poll.interval.ms", "milliseconds"),
+        ({**SOURCE, "db.timezone": "Europe/Paris"}, "db.timezone", "UTC"),
+        ({**SOURCE, "query": "SELECT 1"}, "query", "unknown key"),
+        ({**SOURCE, "value.converter.schemas.enable": "true"}, "value.converter.schemas.enable", "set it to false"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_at_its_key(read: Read, given: dict[str, Any], key: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(given)
+    [fault] = caught.value.faults
+    assert fault.path == key
+    assert words in str(fault)
