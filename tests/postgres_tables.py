@@ -51,7 +51,9 @@ class Database:
         return {"postgresql": {**self.options, "table": table, **more}}
 
     def changes(self, *tables: str, **more: Any) -> dict[str, Any]:
-        return {"postgresql_changes": {**self.options, "tables": [*tables], "snapshot": "never", **more}}
+        """Without what makes events long, and many, unless it is asked for."""
+        usual = {"tables": [*tables], "snapshot": "never", "schemas": False}
+        return {"postgresql_changes": {**self.options, **usual, **more}}
 
     def drop_slots(self) -> None:
         """Else what they keep, and their number, grow from test to test."""

@@ -127,6 +127,7 @@ def translate(flat: Mapping[str, Any], name: str) -> TranslatedDocument:
         return into
     system, kind = found
     into.system, into.role, into.gives_json = system, kind.role, kind.gives_json
+    into.schemas_option = kind.schemas_option
     into.takes_rows = kind.takes_rows and kind.role == "sink"
     into.put(CLASS, ("schedule",), _always(system if kind.role == "source" else hub()))
     ends = _ends(system, kind, into)

@@ -71,11 +71,13 @@ def _json_converter(into: TranslatedDocument, key: str) -> None:
 
 def _json_of_json(into: TranslatedDocument, key: str, *, enabled: bool) -> None:
     """Of a source whose records are JSON already."""
-    if enabled:
-        writes = "parse: {format: debezium, fields: …} and encode: {format: debezium, schemas: true}"
-        into.refuse(f"{key}.schemas.enable", f"events have no schema here: set it to false; {_NATIVE} has {writes}")
+    if into.schemas_option:
+        into.put(f"{key}.schemas.enable", ("source", into.system, into.schemas_option), enabled)
+    elif enabled:
+        writes = "parse: {format: json, fields: …} and encode: {format: json-schema}"
+        into.refuse(f"{key}.schemas.enable", f"records have no schema here: set it to false; {_NATIVE} has {writes}")
     else:
-        into.ignore(key, "events are JSON without a schema")
+        into.ignore(key, "records are JSON without a schema")
 
 
 def _key_converter(into: TranslatedDocument, key: str, given: str) -> None:

@@ -15,8 +15,8 @@ from connect_core.sdk.values import Json
 @dataclass
 class TranslatedDocument:
     """`origins` says from which flat key a native place came. Faults carry the flat key as their path. `given` are the
-    flat keys, `system` is that of their class and `role` which end it is. `gives_json` and `takes_rows`: see
-    `sdk.flat.FlatClass`."""
+    flat keys, `system` is that of their class and `role` which end it is. `gives_json`, `schemas_option`
+    and `takes_rows`: see `sdk.flat.FlatClass`."""
 
     name: str
     data: Json = field(default_factory=dict)
@@ -27,6 +27,7 @@ class TranslatedDocument:
     system: str = ""
     role: Role | None = None
     gives_json: bool = False
+    schemas_option: str = ""
     takes_rows: bool = False
 
     def put(self, key: str, place: tuple[str, ...], value: Any) -> None:

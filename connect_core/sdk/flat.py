@@ -94,7 +94,8 @@ class FlatClass:
     fits: Callable[[Mapping[str, Any]], bool] = _fits_all
     """Whether a document of the class, by its flat keys, means this system: several may have a class of one name."""
     gives_json: bool = False
-    """Whether the payloads of its records are JSON, without a schema."""
+    """Whether the payloads of its records are JSON: without a schema, or as this option says that they have one."""
+    schemas_option: str = ""
     reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset] = _no_offsets
     """By the options of the end, what a partition and its position mean as RocketMQ Connect has stored them. May look
     at the source. Raises ValueError with why that cannot be said."""

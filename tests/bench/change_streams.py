@@ -130,7 +130,7 @@ def _applied(place: Place, database: Database, name: str, sink: dict[str, Any]) 
     """A connector that has begun, with nothing to bring."""
     table = name.replace("-", "_")
     database.run(f"CREATE TABLE {table} {_TABLE}")
-    place.apply(name, {"postgresql_changes": {**database.options, "tables": [table]}}, sink)
+    place.apply(name, {"postgresql_changes": {**database.options, "tables": [table], "schemas": False}}, sink)
     place.run(name)
 
 
@@ -155,7 +155,7 @@ def _snapshot(place: Place, database: Database) -> Row:
     database.run(f"CREATE TABLE {table} {_TABLE}")
     database.filled(table, ROWS)
     target = place.folder / f"{name}.log"
-    source = {"postgresql_changes": {**database.options, "tables": [table]}}
+    source = {"postgresql_changes": {**database.options, "tables": [table], "schemas": False}}
     place.apply(name, source, {"file": {"path": str(target)}})
     seconds = place.run(name).wall_s
     if (arrived := sum(1 for _ in target.open("rb"))) != ROWS:
@@ -169,7 +169,7 @@ def _into_topic(database: Database, place: Place, client: Client, **document: An
     table = name.replace("-", "_")
     database.run(f"CREATE TABLE {table} (id bigserial PRIMARY KEY, body text)")
     client.topics.create(name, 1)
-    source = {"postgresql_changes": {**database.options, "tables": [table]}}
+    source = {"postgresql_changes": {**database.options, "tables": [table], "schemas": False}}
     place.apply(name, source, {"rocketmq": {"connection": "main", "topic": name, "queues": 1}}, **document)
     writing = database.connected().cursor()
 

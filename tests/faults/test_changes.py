@@ -96,7 +96,13 @@ class Following:
         sink = self.database.sink("copies", mode="upsert") if self.into == "table" else {"file": {"path": "out.jsonl"}}
         parse = {"parse": {"format": "debezium", "fields": FIELDS}} if self.into == "table" else {}
         limits = {"range_records": 1_500}
-        source = self.database.changes("orders", every_s=0.05, snapshot=self.snapshot, snapshot_rows=self.snapshot_rows)
+        source = self.database.changes(
+            "orders",
+            every_s=0.05,
+            snapshot=self.snapshot,
+            snapshot_rows=self.snapshot_rows,
+            schemas=self.into == "table",
+        )
         self.site.apply("copy", {"source": source, "sink": sink, "limits": limits, **parse})
 
     def feed(self, count: int, first: int) -> None:

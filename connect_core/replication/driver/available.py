@@ -49,7 +49,23 @@ def _bounds_from(task: TaskContext, asked: Mapping[Partition, Position | None]) 
         known = {**asked, **first}
         task.beginnings.look(known)
         seen = _with_left_out(task, asked, task.source.available_offsets(known))
+        _keep_what_was_made(task, first, seen)
     return {one: _with_doubt(task, there) if asked[one] is None else there for one, there in seen.items()}
+
+
+def _keep_what_was_made(
+    task: TaskContext, first: Mapping[Partition, Position], seen: Mapping[Partition, Bounds]
+) -> None:
+    """A source may make what it reads from, such as a slot, once the ledger knows that it begins. By what that is
+    recognised is kept before anything else: a ledger that comes back without it could not tell that it was used."""
+    made = {
+        one: _place(seen[one])
+        for one in first
+        if seen[one].chosen and not (seen[one].failure or seen[one].gaps) and _place(seen[one]) != first[one]
+    }
+    if made:
+        task.require_no_secret("source", "a position", made.values())
+        task.beginnings.keep(made)
 
 
 def _with_left_out(

@@ -93,7 +93,7 @@ def _key_fields(into: FlatWriter, key: str, value: Any) -> None:
     if names and str(into.given.get("insert.mode", "insert")).strip().lower() == "upsert":
         into.put(key, "key", names)
     elif names:
-        into.ignore(key, "rows are told apart by a key where insert.mode is upsert")
+        into.ignore(key, "a key counts where insert.mode is upsert")
 
 
 def _flag(name: str) -> FlatHandler:

@@ -88,7 +88,8 @@ def test_each_type_in_an_event(bare_site: Site, database: Database) -> None:
         assert there == [value for _, value in values] + [None] * (len(rows) - len(values)), column
 
 
-def test_each_type_from_table_to_table(bare_site: Site, database: Database) -> None:
+@pytest.mark.parametrize("schemas", [True, False])
+def test_each_type_from_table_to_table(bare_site: Site, database: Database, schemas: bool) -> None:
     """Numbers that JSON does not have are texts in events, which no reader takes."""
     kinds = [
         (column, field, [(sql, value) for sql, value in values if value not in ("NaN", "-Infinity")])
@@ -101,7 +102,7 @@ def test_each_type_from_table_to_table(bare_site: Site, database: Database) -> N
     bare_site.apply(
         "a",
         {
-            "source": database.changes("kinds"),
+            "source": database.changes("kinds", schemas=schemas),
             "sink": database.sink("copies", mode="upsert"),
             "parse": {"format": "debezium", "fields": fields},
         },

@@ -38,7 +38,7 @@ def to_copies(site: Site, database: Database, **options: Any) -> None:
     site.apply(
         "a",
         {
-            "source": database.changes("orders", **options),
+            "source": database.changes("orders", schemas=True, **options),
             "sink": database.sink("copies", mode="upsert"),
             "parse": {"format": "debezium", "fields": FIELDS},
         },
@@ -162,7 +162,7 @@ def test_a_slot_that_was_moved_on_or_made_again_is_noticed(bare_site: Site, data
     database.run("INSERT INTO orders VALUES (2)")
     [(slot,)] = database.run("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
     database.run(f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
-    assert "moved on by another program" in run(bare_site, code=5)
+    assert "moved on: by another program" in run(bare_site, code=5)
     database.run("INSERT INTO orders VALUES (3)")
     run(bare_site, "--accept-gaps")
     run(bare_site)
@@ -285,11 +285,12 @@ def test_what_other_tables_write_is_not_held_up(bare_site: Site, database: Datab
 
 def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) -> None:
     reader = f"reader_{database.options['database']}"
-    database.run(TABLE, f"CREATE ROLE {reader} LOGIN")
+    database.run(TABLE, f"CREATE ROLE {reader} LOGIN", "ALTER TABLE orders ADD g int GENERATED ALWAYS AS (id) STORED")
     to_file(bare_site, database)
     said = bare_site.waybill("check", "a.yaml", "--probe")
     assert "will be made of public.orders" in said
     assert "exactly once" in said
+    assert "column public.orders.g is generated" in said
     to_file(bare_site, database, user=reader)
     with bare_site.start("check", "a.yaml", "--probe") as process:
         said, _ = process.communicate(timeout=60)
@@ -351,3 +352,109 @@ def test_rows_come_once_more_when_somebody_asks(bare_site: Site, database: Datab
         *(("c", "orders"), ("c", "others"), ("u", "orders")),
         *(("r", "orders"), ("r", "orders"), ("r", "others")),
     ]
+
+
+def test_digits_and_units_are_those_of_the_column(bare_site: Site, database: Database) -> None:
+    """An event has its schema: what is declared otherwise, or altered meanwhile, is no other value."""
+    database.run(TABLE, "ALTER TABLE orders ADD at timestamp(3)", "CREATE TABLE copies (LIKE orders INCLUDING INDEXES)")
+    database.run("ALTER TABLE copies ALTER price TYPE numeric(12,4), ALTER at TYPE timestamp")
+    bare_site.apply(
+        "a",
+        {
+            "source": database.changes("orders", schemas=True),
+            "sink": database.sink("copies", mode="upsert"),
+            "parse": {"format": "debezium", "fields": FIELDS | {"price": "decimal(12,4)", "at": "datetime(us)"}},
+            "errors": {"tolerance": "all"},
+        },
+    )
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1, 'a', 1.25, '2026-01-31 00:00:00.5')")
+    database.run("ALTER TABLE orders ALTER price TYPE numeric(10,1)", "INSERT INTO orders VALUES (2, 'b', 1.2)")
+    database.run("ALTER TABLE orders ALTER price TYPE numeric(12,6)", "INSERT INTO orders VALUES (3, 'c', 1.234567)")
+    run(bare_site)
+    found = database.run("SELECT id, price::text, at::text FROM copies ORDER BY id")
+    assert found == [(1, "1.2500", "2026-01-31 00:00:00.5"), (2, "1.2000", None)]
+    assert len(bare_site.json("dead-letters", "list", "a")["dead_letters"]) == 1
+
+
+def test_rows_of_tables_that_a_pattern_means(bare_site: Site, database: Database) -> None:
+    database.run("CREATE SCHEMA sales", "CREATE TABLE sales.one (id int PRIMARY KEY)", TABLE)
+    database.run("INSERT INTO sales.one VALUES (1)", "INSERT INTO orders VALUES (2)")
+    database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    to_file(bare_site, database, "sales.*", publication="everything", snapshot="initial")
+    run(bare_site)
+    assert told(bare_site) == [("r", None, {"id": 1})]
+    bare_site.waybill("snapshot", "a")
+    run(bare_site)
+    assert told(bare_site) == [("r", None, {"id": 1})] * 2
+
+
+def test_rows_of_tables_that_inherit_are_not_those_of_the_table(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE special (PRIMARY KEY (id)) INHERITS (orders)")
+    database.run("INSERT INTO orders VALUES (1)", "INSERT INTO special VALUES (2)")
+    to_file(bare_site, database, snapshot="initial")
+    run(bare_site)
+    database.run("INSERT INTO special VALUES (3)", "UPDATE orders SET note = 'x'")
+    run(bare_site)
+    assert [(op, after["id"]) for op, _, after in told(bare_site)] == [("r", 1), ("u", 1)]
+
+
+def test_rows_and_changes_of_partitions_are_those_of_the_table(bare_site: Site, database: Database) -> None:
+    database.run(
+        "CREATE TABLE orders (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF orders FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF orders FOR VALUES FROM (10) TO (20)",
+        "INSERT INTO orders VALUES (1), (11)",
+    )
+    to_file(bare_site, database, snapshot="initial")
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (2)", "UPDATE orders SET id = 12 WHERE id = 2")
+    run(bare_site)
+    assert [(one["op"], one["source"]["table"]) for one in events(bare_site)[:3]] == [
+        *(("r", "orders"), ("r", "orders"), ("c", "orders"))
+    ]
+    assert {after["id"] for _, _, after in told(bare_site)[3:] if after} == {12}
+
+
+def test_a_table_that_has_another_name_for_a_while_is_the_same(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    with database.connected() as session, session.cursor() as cursor:
+        cursor.execute("ALTER TABLE orders RENAME TO old; INSERT INTO old VALUES (1); ALTER TABLE old RENAME TO orders")
+        session.commit()
+    database.run("INSERT INTO orders VALUES (2)")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1, 2]
+
+
+def test_the_first_run_waits_for_transactions_that_are_open(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database, statement_timeout_s=1, lock_timeout_s=0.2)
+    with database.connected() as session, session.cursor() as cursor:
+        cursor.execute("INSERT INTO orders VALUES (1)")
+        assert "transactions are open that had begun before" in run(bare_site, code=3)
+    to_file(bare_site, database, statement_timeout_s=30, lock_timeout_s=0.2)
+    run(bare_site)
+
+
+def test_one_run_brings_the_rows_that_are_asked_for(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "INSERT INTO orders VALUES (1)")
+    to_file(bare_site, database)
+    run(bare_site)
+    bare_site.waybill("snapshot", "a")
+    run(bare_site)
+    assert told(bare_site) == [("r", None, {"id": 1, "note": None, "price": None})]
+
+
+def test_a_ledger_that_was_restored_is_told_of(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    kept = (bare_site.home / "ledger.db").read_bytes()
+    database.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (2)")
+    run(bare_site)
+    (bare_site.home / "ledger.db").write_bytes(kept)
+    assert "before its ledger was restored" in run(bare_site, code=5)

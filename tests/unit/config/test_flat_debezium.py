@@ -55,6 +55,7 @@ def test_a_document_becomes_a_native_one(read: Read, kind: str) -> None:
             "publication": "all_of_it",
             "snapshot": "never",
             "snapshot_rows": 2000,
+            "schemas": False,
         }
     }
     assert checked.data["sink"] == {"rocketmq": {"connection": "main", "topic": "changes"}}
@@ -73,7 +74,6 @@ def test_a_document_becomes_a_native_one(read: Read, kind: str) -> None:
         ("database.sslmode", "require", "use verify-full"),
         ("skipped.operations", "u,t", "every kind of change comes"),
         ("snapshot.fetch.size", "many", "not a number"),
-        ("value.converter.schemas.enable", "true", "set it to false"),
         ("column.include.list", "public.orders.id", "unknown key"),
         ("slot.drop.on.stop", "true", "not available"),
     ],

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import NamedTuple
 
 from psycopg2.extensions import cursor
 
@@ -14,7 +15,7 @@ from connect_core.errors import ConfigError
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.slots import look_at_slot
+from connect_core.systems.postgresql.changes.slots import look_at_slot, tables_of
 from connect_core.systems.postgresql.changes.snapshots import (
     CHUNK,
     END,
@@ -38,7 +39,7 @@ _WAIT_S, _AGAIN_S = 5.0, 0.01
 _COLUMNS = """
 SELECT a.attname, a.attnum = ANY (i.indkey), a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype <> 'd' THEN ''
-            ELSE coalesce(b.typname, t.typname) END
+            ELSE coalesce(b.typname, t.typname) END, c.relkind
 FROM pg_class c
 JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -53,23 +54,32 @@ _ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
 """Whether all up to this number have ended, for who looks from now on."""
 
 
+class _Table(NamedTuple):
+    """`names` are those of types that are not the server's own, `kinds` the whole types of columns."""
+
+    relation: Relation
+    names: dict[int, str]
+    kinds: dict[str, str]
+    from_: str
+    """As SQL names where its own rows are: those of tables that inherit from it come under their own names, those of
+    its partitions under its own."""
+
+
 def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
     """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
     Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
-    where, named = options.address, options.named()
-    asked = [split_table(one) for one in tables] or named
+    where, asked = options.address, [split_table(one) for one in tables]
     if unknown := [one for one in asked if not options.wants(*one)]:
         raise ConfigError(
             f"The connector does not read table {'.'.join(unknown[0])}",
             where=where,
             next_step=f"Name one of its tables: {', '.join(options.tables)}",
         )
-    if not asked:
-        raise ConfigError("The document has patterns alone", where=where, next_step="Name tables: --table SCHEMA.TABLE")
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
         if look_at_slot(asking, options, where) is None:
             raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
         asking.execute("BEGIN")
+        asked = asked or tables_of(asking, options)
         for schema, table in asked:
             _described(asking, schema, table, where)
         _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(asked)).as_json()))
@@ -98,18 +108,17 @@ def _write_chunk(
     if not _all_have_ended(asking):
         return None
     with _one_snapshot(asking):
-        relation, names, kinds = _described(asking, schema, table, where)
-        _say(asking, prefix(slot, CHUNK), Chunk(mark, relation, progress.after).text(names))
-        asking.execute(*_rows(relation, kinds, prefix(slot, ROW), progress.after, options.snapshot_rows))
+        described = _described(asking, schema, table, where)
+        _say(asking, prefix(slot, CHUNK), Chunk(mark, described.relation, progress.after).text(described.names))
+        asking.execute(*_rows(described, prefix(slot, ROW), progress.after, options.snapshot_rows))
         keys = asking.fetchall()
         last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
         _say(asking, prefix(slot, END), json.dumps(last))
     return SnapshotProgress(progress.tables if last else progress.tables[1:], last)
 
 
-def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Relation, dict[int, str], dict[str, str]]:
-    """The table, the names of types that are not the server's own, and of each column its whole type. Nobody alters it
-    until the end of the transaction."""
+def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:
+    """Nobody alters it until the end of the transaction."""
     place = f"{quoted_name(schema)}.{quoted_name(table)}"
     asking.execute(f"LOCK TABLE {place} IN ACCESS SHARE MODE")
     asking.execute(_COLUMNS, (place,))
@@ -120,9 +129,12 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> tuple[Rel
             where=where,
             next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
         )
-    columns = tuple(LoggedColumn(*one[:4]) for one in found)
-    names = {one[2]: one[5] for one in found if one[5]}
-    return Relation(0, schema, table, 0, columns), names, {one[0]: one[4] for one in found}
+    return _Table(
+        Relation(0, schema, table, 0, tuple(LoggedColumn(*one[:4]) for one in found)),
+        names={one[2]: one[5] for one in found if one[5]},
+        kinds={one[0]: one[4] for one in found},
+        from_=place if found[0][6] == "p" else f"ONLY {place}",
+    )
 
 
 def _all_have_ended(asking: cursor) -> bool:
@@ -139,20 +151,18 @@ def _all_have_ended(asking: cursor) -> bool:
         clock.sleep(_AGAIN_S)
 
 
-def _rows(
-    relation: Relation, kinds: dict[str, str], row_prefix: str, after: Key | None, most: int
-) -> tuple[str, list[str]]:
+def _rows(of: _Table, row_prefix: str, after: Key | None, most: int) -> tuple[str, list[str]]:
     """SQL that writes the rows, and gives the key of each."""
+    relation, kinds = of.relation, of.kinds
     columns = ", ".join(quoted_name(one.name) for one in relation.columns)
     keys = [one.name for one in relation.columns if one.of_key]
     key = ", ".join(map(quoted_name, keys))
     texts = ", ".join(f"{quoted_name(one)}::text" for one in keys)
     behind = ", ".join(f"%s::{kinds[one]}" for one in keys)
     within = f"WHERE ({key}) > ({behind})" if after is not None else ""
-    place = f"{quoted_name(relation.schema)}.{quoted_name(relation.table)}"
     statement = (
         f"SELECT pg_logical_emit_message(true, %s, ROW({columns})::text), {texts}"
-        f" FROM (SELECT {columns} FROM {place} {within} ORDER BY {key} LIMIT {most}) c"
+        f" FROM (SELECT {columns} FROM {of.from_} {within} ORDER BY {key} LIMIT {most}) c"
     )
     return statement, [row_prefix, *(after or ())]
 

@@ -1,4 +1,4 @@
-"""Changes of rows -> events as Debezium writes them, in JSON without a schema. Pure.
+"""Changes of rows -> events as Debezium writes them, in JSON. Pure.
 
 A change is the same bytes whenever it is read: nothing in an event depends on when, or by whom.
 https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "Data change events"
@@ -12,8 +12,9 @@ from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Change, Relation, TransactionBegin, Tuple
+from connect_core.systems.postgresql.changes.schemas import schema_text
 from connect_core.systems.postgresql.changes.snapshots import Key
-from connect_core.systems.postgresql.changes.values import ToJson, UnfitForEvent, to_json
+from connect_core.systems.postgresql.changes.values import ToJson, UnfitForEvent, column_type, to_json
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
 """What consumers know as a value that is not there."""
@@ -37,17 +38,22 @@ class _Layout:
     columns: list[tuple[str, ToJson]]
     key: list[int]
     source: str
+    head: str
+    """What is before an event in its payload: its schema, where it has one."""
 
 
 class ChangeEventWriter:
     """Of one stream: what relations and types are is said in it, before what is of them."""
 
-    def __init__(self, database: str, primary_key: Callable[[Relation], Collection[str]]) -> None:
-        """`primary_key` is asked for the columns of that of a relation whose stream does not tell them."""
-        self._database, self._primary_key = database, primary_key
+    def __init__(
+        self, database: str, primary_key: Callable[[Relation], Collection[str]], *, schemas: bool = False
+    ) -> None:
+        """`primary_key` is asked for the columns of that of a relation whose stream does not tell them; `schemas`:
+        whether each event has its schema."""
+        self._database, self._primary_key, self._schemas = database, primary_key, schemas
         self._types: dict[int, str] = {}
         self._layouts: dict[int, _Layout] = {}
-        self._chunk = _Layout("", [], [], "")
+        self._chunk = _Layout("", [], [], "", "")
         self._begin, self._number, self._by_table = TransactionBegin(0, 0, 0), 0, dict[str, int]()
 
     def knows_type(self, oid: int, name: str) -> None:
@@ -61,16 +67,16 @@ class ChangeEventWriter:
         self._chunk = self._layout(of, types)
 
     def _layout(self, of: Relation, types: dict[int, str]) -> _Layout:
-        columns = [
-            (f"{quoted(one.name)}:", to_json(one.kind, one.modifier, types.get(one.kind, ""))) for one in of.columns
-        ]
+        kinds = [(one.name, column_type(one.kind, one.modifier, types.get(one.kind, ""))) for one in of.columns]
+        columns = [(f"{quoted(name)}:", to_json(kind)) for name, kind in kinds]
         names = {one.name for one in of.columns if one.of_key} if of.identity != FULL else self._primary_key(of)
         key = [place for place, one in enumerate(of.columns) if one.name in names]
+        head = f'{{"schema":{schema_text(kinds)},"payload":' if self._schemas else ""
         place = ",".join(
             f'"{name}":{quoted(text)}'
             for name, text in (("db", self._database), ("schema", of.schema), ("table", of.table))
         )
-        return _Layout(f"{of.schema}.{of.table}", columns, key, place)
+        return _Layout(f"{of.schema}.{of.table}", columns, key, place, head)
 
     def begins(self, transaction: TransactionBegin) -> None:
         self._begin, self._number, self._by_table = transaction, 0, {}
@@ -87,17 +93,17 @@ class ChangeEventWriter:
         unfit: list[str] = []
         before = "null" if old is None else self._row(layout, old, unfit, only=layout.key if of.of_key else None)
         after = "null" if new is None else self._row(layout, new, unfit)
-        value = f'{{"before":{before},"after":{after},{self._rest(layout, of.operation, lsn)}}}'
+        value = self._whole(layout, f'"before":{before},"after":{after},', of.operation, lsn)
         key = self._key(layout, new if new is not None else old, unfit)
-        return Event(layout.topic, key, value.encode(), self._begin.at_ms, unfit[0] if unfit else "")
+        return Event(layout.topic, key, value, self._begin.at_ms, unfit[0] if unfit else "")
 
     def row(self, values: Tuple, lsn: int) -> Event:
         """Of a snapshot."""
         unfit: list[str] = []
         after = self._row(self._chunk, values, unfit)
-        value = f'{{"before":null,"after":{after},{self._rest(self._chunk, "r", lsn)}}}'
+        value = self._whole(self._chunk, f'"before":null,"after":{after},', "r", lsn)
         key = self._key(self._chunk, values, unfit)
-        return Event(self._chunk.topic, key, value.encode(), self._begin.at_ms, unfit[0] if unfit else "")
+        return Event(self._chunk.topic, key, value, self._begin.at_ms, unfit[0] if unfit else "")
 
     def keys(self, of: Change) -> Iterator[Key | None]:
         """Of the row, before and after; None where one is not known."""
@@ -113,7 +119,7 @@ class ChangeEventWriter:
 
     def truncated(self, relation: int, lsn: int) -> Event:
         layout = self._layouts[relation]
-        return Event(layout.topic, None, f"{{{self._rest(layout, 't', lsn)}}}".encode(), self._begin.at_ms)
+        return Event(layout.topic, None, self._whole(layout, "", "t", lsn), self._begin.at_ms)
 
     def passed(self, relation: int) -> None:
         """A change that nobody wants is counted in its transaction all the same."""
@@ -127,6 +133,10 @@ class ChangeEventWriter:
         self._number += 1
         within = self._by_table[layout.topic] = self._by_table.get(layout.topic, 0) + 1
         return self._number, within
+
+    def _whole(self, layout: _Layout, images: str, operation: str, lsn: int) -> bytes:
+        tail = "}" if layout.head else ""
+        return f"{layout.head}{{{images}{self._rest(layout, operation, lsn)}}}{tail}".encode()
 
     def _rest(self, layout: _Layout, operation: str, lsn: int) -> str:
         number, within = self._order(layout)

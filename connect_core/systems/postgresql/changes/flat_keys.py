@@ -151,7 +151,8 @@ _MUST = {
 
 
 def _class(name: str, package: str) -> FlatClass:
-    return FlatClass(name, package, "source", FlatEnd(_KEYS, _MUST, _complete), records="events", gives_json=True)
+    end = FlatEnd(_KEYS, _MUST, _complete)
+    return FlatClass(name, package, "source", end, records="events", gives_json=True, schemas_option="schemas")
 
 
 CLASSES = (

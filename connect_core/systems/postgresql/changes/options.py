@@ -40,6 +40,12 @@ class PostgresChangesOptions(PostgresOptions):
         " the tables, which takes their owner, and dropped with the connector",
         examples=["all_tables"],
     )
+    schemas: bool = Field(
+        default=True,
+        description="Whether each event has its schema, as with schemas.enable of Kafka Connect. Without it events are "
+        "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
+        examples=[False],
+    )
     snapshot: Literal["never", "initial"] = Field(
         default="initial",
         description="initial: the rows that are in the tables when the connector begins come too, each as it was at its"
@@ -98,6 +104,7 @@ class PostgresChangesOptions(PostgresOptions):
         return [*dict.fromkeys(split_table(one) for one in self.tables if not _WILD & set(one))]
 
     def wants(self, schema: str, table: str) -> bool:
-        """Whether changes of this table are read."""
+        """Whether changes of this table are read. A publication of our own has no others: one that was renamed for a
+        while is the same."""
         wanted = (split_table(one) for one in self.tables)
         return any(fnmatchcase(schema, of) and fnmatchcase(table, one) for of, one in wanted)

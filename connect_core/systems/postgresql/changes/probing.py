@@ -40,6 +40,11 @@ def _tables(asking: cursor, given: PostgresChangesOptions, where: str) -> Iterat
         yield ProbeResult(True, f"publication {name} has the tables")
     else:
         yield ProbeResult(True, f"publication {name} will be made of {slots.words(missing)}")
+    for table in slots.without_identity(asking, given):
+        words = f"table {table} has no primary key and no replica identity: its updates fail while it is published"
+        yield ProbeResult(False, f"{words}: ALTER TABLE {table} REPLICA IDENTITY FULL")
+    for column in slots.generated_columns(asking, given):
+        yield ProbeResult(True, f"column {column} is generated: the log does not have it, so events do not")
     for table in slots.with_large_values(asking, given):
         yield ProbeResult(
             True,

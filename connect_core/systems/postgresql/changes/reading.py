@@ -90,7 +90,7 @@ class ChangeReader:
         primary_key: Callable[[Relation], Collection[str]],
     ) -> None:
         self._options, self._where, self._from, self._offset = options, where, begin, offset
-        self._writer = ChangeEventWriter(options.database, primary_key)
+        self._writer = ChangeEventWriter(options.database, primary_key, schemas=options.schemas)
         self._wanted: dict[int, bool] = {}
         self._prefixes = {one: prefix(options.slot_name, one) for one in (MARK, CHUNK, ROW, END, REQUEST)}
         self._snapshot = Snapshotting(begin.progress)
@@ -100,6 +100,7 @@ class ChangeReader:
         """Up to where whole transactions are taken."""
         self._taken = _Taken(offset)
         self._ends = [begin]
+        self._to_write_s = 0.0
 
     def place(self, offset: int) -> Place:
         """The last end of a transaction at or before it."""
@@ -108,9 +109,12 @@ class ChangeReader:
     def batches(self, end: int, limit: Limit, idle_s: float) -> Generator[SourceBatch, None, None]:
         """Until the number `end`, the end of the quantum, or until nothing has come for so many seconds. A batch ends
         where a transaction does, unless that alone is larger than a batch may be."""
+        if limit.quantum_left_s() <= 0:
+            return
+        self._to_write_s = limit.left_s() / 2
         with self._messages() as cursor:
             came_at = clock.monotonic()
-            while self._taken.first < end and limit.quantum_left_s() > 0:
+            while self._taken.first < end and self._time_left(limit) > 0:
                 message = cursor.read_message()
                 if message is not None:
                     self._take(message.payload, message.data_start, end)
@@ -121,10 +125,19 @@ class ChangeReader:
                     yield batch
                     came_at = clock.monotonic()
                 elif message is None:
-                    left_s = min(idle_s - (clock.monotonic() - came_at), limit.quantum_left_s())
+                    left_s = min(idle_s - (clock.monotonic() - came_at), self._time_left(limit))
                     if left_s <= 0:
                         return
                     select([cursor], [], [], min(left_s, _LOOK_S))
+
+    def _time_left(self, limit: Limit) -> float:
+        """A first batch may come when the quantum is over: what is before it in its transaction, and in the log, has to
+        be read once more, and would never be passed where that takes longer. Half of the time to live is left to
+        write it."""
+        left_s = limit.quantum_left_s()
+        if left_s > 0 or self._taken.first > self._offset or (limit.stopped is not None and limit.stopped.is_set()):
+            return left_s
+        return limit.left_s() - self._to_write_s
 
     @contextmanager
     def _messages(self) -> Iterator[ReplicationCursor]:
@@ -159,7 +172,8 @@ class ChangeReader:
             self._commit(message)
         elif isinstance(message, Relation):
             self._writer.knows(message)
-            self._wanted[message.oid] = self._options.wants(message.schema, message.table)
+            options = self._options
+            self._wanted[message.oid] = not options.publication or options.wants(message.schema, message.table)
         elif isinstance(message, TypeName):
             self._writer.knows_type(message.oid, message.name)
         elif isinstance(message, Truncate):

@@ -14,7 +14,7 @@ from connect_core import clock
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.snapshots import CHUNK, counted, prefix
+from connect_core.systems.postgresql.changes.snapshots import CHUNK, REQUEST, counted, prefix
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
 
@@ -38,12 +38,13 @@ _COUNT = """
 SELECT coalesce(sum(CASE get_byte(data, 0) WHEN 73 THEN 1 WHEN 85 THEN 1 WHEN 68 THEN 1
                     WHEN 84 THEN get_byte(data, 3) * 256 + get_byte(data, 4)
                     WHEN 77 THEN (substr(data, 11, length(%(counted)s)) = %(counted)s)::int ELSE 0 END), 0), count(*),
-       coalesce(bool_or(get_byte(data, 0) = 77 AND substr(data, 11, length(%(chunk)s)) = %(chunk)s), false)
+       coalesce(bool_or(get_byte(data, 0) = 77 AND substr(data, 11, length(%(chunk)s)) = %(chunk)s), false),
+       coalesce(bool_or(get_byte(data, 0) = 77 AND substr(data, 11, length(%(request)s)) = %(request)s), false)
 FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(upto)s::pg_lsn, %(most)s, 'proto_version', '1',
                                          'publication_names', %(publication)s, 'messages', 'true')
 """
 """Changes of rows by the first byte of each message (I, U, D; T has a number of tables; M may be for us),
-how many messages, and whether a piece of a snapshot is among them."""
+how many messages, and whether a piece of a snapshot and a request for one are among them."""
 _PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
 _FORMS = """
 SELECT '', concat_ws('.', p.oid, p.xmin) FROM pg_publication p WHERE pubname = %(publication)s
@@ -59,6 +60,10 @@ _PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FRO
 _OF_OURS = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[]))
+"""
+_GENERATED = f"""
+SELECT n.nspname, c.relname, a.attname {_OF_OURS.replace("WHERE", "JOIN pg_attribute a ON a.attrelid = c.oid WHERE")}
+AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> '' ORDER BY 1, 2, a.attnum
 """
 _OF_OTHERS = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT pg_has_role(c.relowner, 'USAGE')"
 _WITH_LARGE_VALUES = f"SELECT n.nspname, c.relname {_OF_OURS} AND c.reltoastrelid <> 0 AND c.relreplident <> 'f'"
@@ -99,6 +104,8 @@ class Counted(NamedTuple):
     """Whether there may be more behind them."""
     has_chunk: bool
     """Whether a piece of a snapshot begins among them."""
+    has_request: bool
+    """Whether a snapshot is asked for among them."""
 
 
 def lsn_of(text: str) -> int:
@@ -156,9 +163,19 @@ def look_at_slot(asking: cursor, options: PostgresChangesOptions, where: str) ->
     return Slot(lsn_of(confirmed or "0/0"), status == "lost" or nothing_kept, pid)
 
 
-def make_slot(asking: cursor, options: PostgresChangesOptions) -> None:
-    """Waits until transactions end that are open now."""
-    asking.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (options.slot_name, PLUGIN))
+def make_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
+    """Waits until transactions end that are open now: as for a lock, and for longer than for one. Raises Unreachable
+    where they do not."""
+    asking.execute("SET lock_timeout = 0")
+    try:
+        asking.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (options.slot_name, PLUGIN))
+    except psycopg2.errors.QueryCanceled:
+        raise Unreachable(
+            f"No slot was made within {options.statement_timeout_s:g} s: transactions are open that had begun before",
+            where=where,
+            next_step="Find them in pg_stat_activity (xact_start) and pg_prepared_xacts, and end them or wait",
+        ) from None
+    asking.execute("RESET lock_timeout")
 
 
 def drop_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
@@ -213,6 +230,7 @@ def count_changes(asking: cursor, options: PostgresChangesOptions, where: str, u
     given = {
         "counted": counted(options.slot_name).encode(),
         "chunk": f"{prefix(options.slot_name, CHUNK)}\0".encode(),
+        "request": f"{prefix(options.slot_name, REQUEST)}\0".encode(),
         "slot": options.slot_name,
         "upto": lsn_text(upto),
         "most": most,
@@ -220,8 +238,8 @@ def count_changes(asking: cursor, options: PostgresChangesOptions, where: str, u
     }
     with publication_known(options, where):
         asking.execute(_COUNT, given)
-    changes, messages, has_chunk = _row(asking)
-    return Counted(int(changes), messages >= most, has_chunk)
+    changes, messages, has_chunk, has_request = _row(asking)
+    return Counted(int(changes), messages >= most, has_chunk, has_request)
 
 
 def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
@@ -231,7 +249,7 @@ def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str
     if options.publication is not None:
         return
     name, named = quoted_name(options.publication_name), options.named()
-    tables = ", ".join(f"{quoted_name(schema)}.{quoted_name(table)}" for schema, table in named)
+    tables = ", ".join(f"ONLY {quoted_name(schema)}.{quoted_name(table)}" for schema, table in named)
     published = _published(asking, options)
     if published is None:
         asking.execute(
@@ -275,9 +293,27 @@ def _published(asking: cursor, options: PostgresChangesOptions) -> set[tuple[str
     return {(schema, table) for schema, table in asking.fetchall()}
 
 
+def tables_of(asking: cursor, options: PostgresChangesOptions) -> list[tuple[str, str]]:
+    """Those that the document names, and those of the publication that its patterns mean."""
+    published = sorted(_published(asking, options) or ())
+    return [*dict.fromkeys((*options.named(), *(one for one in published if options.wants(*one))))]
+
+
 def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Tables that may keep values apart from their rows, and log no whole old row."""
     asking.execute(_WITH_LARGE_VALUES, _columns(options.named()))
+    return [words([one]) for one in asking.fetchall()]
+
+
+def generated_columns(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Of the tables: the log does not have them."""
+    asking.execute(_GENERATED, _columns(tables_of(asking, options)))
+    return [".".join(one) for one in asking.fetchall()]
+
+
+def without_identity(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables that a pattern means, and whose updates and deletes fail while they are published."""
+    asking.execute(_WITHOUT_IDENTITY, _columns(tables_of(asking, options)))
     return [words([one]) for one in asking.fetchall()]
 
 

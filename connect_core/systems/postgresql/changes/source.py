@@ -141,7 +141,7 @@ class PostgresChangesSource:
         lost, behind = self._what_is_lost(at, place, log, slot, published)
         if lost or slot is None:
             gap = Gap(at.incarnation, at.offset, None, lost)
-            begin = _at_begin(at.incarnation + 1, log, behind, self._options)
+            begin = self._at_begin(asking, at.incarnation + 1, log, behind)
             return replace(begin, evidence={**begin.evidence, _PUBLISHED: published}, gaps=(gap,), chosen=False)
         slots.wait_until_free(asking, self._options, self._where)
         self._move(asking, slot, place)
@@ -153,7 +153,7 @@ class PostgresChangesSource:
 
     def _unread(self, asking: cursor, log: ServerLog, slot: Slot | None) -> Bounds:
         """Makes nothing: that is for when the ledger knows where the connector begins."""
-        begin = _at_begin(0, log, slot.confirmed if slot and not slot.is_lost else None, self._options)
+        begin = self._at_begin(asking, 0, log, slot.confirmed if slot and not slot.is_lost else None)
         place = _place_in(Position(0, 0, begin.evidence))
         if place is None or not slots.is_published(asking, self._options):
             return begin
@@ -161,6 +161,17 @@ class PostgresChangesSource:
         evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
         more = counted.more or bool(place.progress.tables)
         return replace(begin, end=counted.changes, evidence=evidence, partial=more)
+
+    def _at_begin(self, asking: cursor, incarnation: int, log: ServerLog, lsn: int | None) -> Bounds:
+        """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
+        evidence: Json = {_CLUSTER: log.cluster}
+        if lsn is not None:
+            named = f"{log.cluster}.{self._options.slot_name}.{lsn}.{incarnation}"
+            origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
+            tables = slots.tables_of(asking, self._options) if self._options.snapshot == "initial" else ()
+            place = Place(0, lsn, SnapshotProgress(tuple(tables)))
+            evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(place)}
+        return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
 
     def _begun(self, asking: cursor, at: Position, log: ServerLog) -> Bounds:
         """Makes what is missing of publication and slot, in this order: the slot must know the publication. It begins
@@ -173,9 +184,9 @@ class PostgresChangesSource:
             slots.drop_slot(asking, self._options, self._where)
             slot = None
         if slot is None:
-            slots.make_slot(asking, self._options)
+            slots.make_slot(asking, self._options, self._where)
             slot = slots.look_at_slot(asking, self._options, self._where)
-        begin = _at_begin(at.incarnation, log, slot.confirmed if slot else None, self._options)
+        begin = self._at_begin(asking, at.incarnation, log, slot.confirmed if slot else None)
         place = _place_in(Position(at.incarnation, 0, begin.evidence)) or Place(0, 0)
         evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
         return replace(self._counted(asking, at.incarnation, 0, place, evidence), chosen=True)
@@ -207,7 +218,7 @@ class PostgresChangesSource:
         empty = not counted.changes and log.end - place.lsn >= _MOVED and not gaps
         if empty:
             evidence = {**evidence, **_as_json(Place(offset, log.end, place.progress))}
-        more = counted.more or (unread and end > offset)
+        more = counted.more or counted.has_request or (unread and end > offset)
         return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
 
     def _what_is_lost(
@@ -221,7 +232,8 @@ class PostgresChangesSource:
         if at.evidence.get(_CLUSTER) != log.cluster:
             return "this is another database", slot.confirmed
         if slot.confirmed > place.lsn:
-            return f"slot {self._options.slot_name} was made again, or moved on by another program", slot.confirmed
+            moved = "made again, or moved on: by another program, or by this connector before its ledger was restored"
+            return f"slot {self._options.slot_name} was {moved}", slot.confirmed
         known = int(at.evidence.get(_TIMELINE, log.timeline))
         if known != log.timeline:
             left_at = slots.left_timeline(self._options, self._where, known, log.timeline)
@@ -294,20 +306,6 @@ class PostgresChangesSource:
         if self._database is not None:
             self._database.close()
         self._database = None
-
-
-def _at_begin(incarnation: int, log: ServerLog, lsn: int | None, options: PostgresChangesOptions) -> Bounds:
-    """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
-    evidence: Json = {_CLUSTER: log.cluster}
-    if lsn is not None:
-        named = f"{log.cluster}.{options.slot_name}.{lsn}.{incarnation}"
-        origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-        evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(Place(0, lsn, _first(options)))}
-    return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
-
-
-def _first(options: PostgresChangesOptions) -> SnapshotProgress:
-    return SnapshotProgress(tuple(options.named())) if options.snapshot == "initial" else SnapshotProgress()
 
 
 def _as_json(place: Place) -> Json:

@@ -11,6 +11,7 @@ from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from json.encoder import encode_basestring as quoted
+from typing import NamedTuple
 
 ToJson = Callable[[str], str]
 """Takes the text of a value. Raises UnfitForEvent for one that JSON cannot have."""
@@ -27,17 +28,34 @@ class UnfitForEvent(ValueError):
     """A value that an event cannot have, and why."""
 
 
-def to_json(kind: int, modifier: int, name: str = "") -> ToJson:
-    """By the type's oid and modifier; `name` is that of a type that is none of the server's own: of a domain what it is
-    made of, of an array `_` and its element. What is not known passes as its text."""
+class ColumnType(NamedTuple):
+    """What a column is made of: a type of the server by its oid, or a text; or a list of these."""
+
+    oid: int
+    modifier: int
+    is_list: bool = False
+
+
+def column_type(kind: int, modifier: int, name: str = "") -> ColumnType:
+    """By a type's oid and modifier; `name` is that of a type that is none of the server's own: of a domain what it is
+    made of, of an array `_` and its element. What is not known is a text."""
     oid = _BY_NAME.get(name, kind) if name else kind
+    own = modifier if oid == kind else -1
     if element := _ELEMENTS.get(oid):
-        return _listed(to_json(element, modifier))
-    if name.startswith("_") and oid == kind:
-        return _listed(quoted)
-    if oid in _BY_MODIFIER:
-        return _BY_MODIFIER[oid](modifier if oid == kind else -1)
-    return _PLAIN.get(oid, quoted)
+        return ColumnType(element, own, is_list=True)
+    known = oid if oid in _PLAIN or oid in _BY_MODIFIER else oid if oid in NAMED else TEXT
+    return ColumnType(known, own, is_list=name.startswith("_") and oid == kind)
+
+
+def to_json(of: ColumnType) -> ToJson:
+    if of.is_list:
+        return _listed(to_json(of._replace(is_list=False)))
+    return _BY_MODIFIER[of.oid](of.modifier) if of.oid in _BY_MODIFIER else _PLAIN.get(of.oid, quoted)
+
+
+def scale_of(modifier: int) -> int:
+    """Of a `numeric`; below zero where it has none, or one below zero."""
+    return (((modifier - 4) & 0x7FF) ^ 0x400) - 0x400 if modifier >= 0 else -1
 
 
 def _boolean(text: str) -> str:
@@ -63,8 +81,7 @@ def _base64(of: bytes) -> str:
 def _decimal(modifier: int) -> ToJson:
     """With a scale: base64 of the unscaled number, as Kafka Connect's Decimal. Without one, or with one below zero: its
     text."""
-    scale = (((modifier - 4) & 0x7FF) ^ 0x400) - 0x400 if modifier >= 0 else -1
-    return _unscaled if scale >= 0 else quoted
+    return _unscaled if scale_of(modifier) >= 0 else quoted
 
 
 def _unscaled(text: str) -> str:
@@ -87,8 +104,13 @@ def _days(text: str) -> int:
     return _day_of(_parts(text))
 
 
+def is_in_ms(modifier: int) -> bool:
+    """Of a time or a timestamp without a zone; others are in microseconds."""
+    return 0 <= modifier <= _PRECISE
+
+
 def _timestamp(modifier: int) -> ToJson:
-    in_ms = 0 <= modifier <= _PRECISE
+    in_ms = is_in_ms(modifier)
 
     def written(text: str) -> str:
         if len(text) >= 19 and text[10] == " " and text[-1] != "C":
@@ -103,7 +125,7 @@ def _timestamp(modifier: int) -> ToJson:
 
 
 def _time(modifier: int) -> ToJson:
-    in_ms = 0 <= modifier <= _PRECISE
+    in_ms = is_in_ms(modifier)
     return lambda text: str(_micros(text) // 1000 if in_ms else _micros(text))
 
 
@@ -177,35 +199,38 @@ def _elements(text: str, element: ToJson) -> Iterator[str]:
             yield _MARKS[found[0]]
 
 
-_BOOL, _BYTEA, _INT8, _INT2, _INT4, _TEXT, _OID, _FLOAT4, _FLOAT8 = 16, 17, 20, 21, 23, 25, 26, 700, 701
-_DATE, _TIME_OF_DAY, _TIMESTAMP, _TIMESTAMPTZ, _TIMETZ, _NUMERIC = 1082, 1083, 1114, 1184, 1266, 1700
+BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, FLOAT4, FLOAT8 = 16, 17, 20, 21, 23, 25, 26, 700, 701
+DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, NUMERIC = 1082, 1083, 1114, 1184, 1266, 1700
+JSON, XML, UUID, JSONB = 114, 142, 2950, 3802
 """Oids of pg_type.dat, which never change."""
+NAMED = (JSON, XML, UUID, JSONB)
+"""Texts that Debezium has a name for."""
 _PLAIN: Mapping[int, ToJson] = {
-    _BOOL: _boolean,
-    _BYTEA: _bytes,
-    _DATE: _date,
-    _TIMESTAMPTZ: _zoned_timestamp,
-    _TIMETZ: _zoned_time,
-    **dict.fromkeys((_INT2, _INT4, _INT8, _OID), _number),
-    **dict.fromkeys((_FLOAT4, _FLOAT8), _float),
+    BOOL: _boolean,
+    BYTEA: _bytes,
+    DATE: _date,
+    TIMESTAMPTZ: _zoned_timestamp,
+    TIMETZ: _zoned_time,
+    **dict.fromkeys((INT2, INT4, INT8, OID), _number),
+    **dict.fromkeys((FLOAT4, FLOAT8), _float),
 }
 _BY_MODIFIER: Mapping[int, Callable[[int], ToJson]] = {
-    _NUMERIC: _decimal,
-    _TIME_OF_DAY: _time,
-    _TIMESTAMP: _timestamp,
+    NUMERIC: _decimal,
+    TIME: _time,
+    TIMESTAMP: _timestamp,
 }
 _OF_TEXTS = (1009, 1015, 1014, 1002, 1003, 2951, 1041, 651, 1040, 199, 3807, 1561, 1563, 1187, 143)
 _ELEMENTS: Mapping[int, int] = {
-    **dict(zip((1000, 1001, 1016, 1005, 1007), (_BOOL, _BYTEA, _INT8, _INT2, _INT4), strict=True)),
-    **dict(zip((1028, 1021, 1022, 1231), (_OID, _FLOAT4, _FLOAT8, _NUMERIC), strict=True)),
-    **dict(zip((1182, 1183, 1115, 1185, 1270), (_DATE, _TIME_OF_DAY, _TIMESTAMP, _TIMESTAMPTZ, _TIMETZ), strict=True)),
-    **dict.fromkeys(_OF_TEXTS, _TEXT),
+    **dict(zip((1000, 1001, 1016, 1005, 1007), (BOOL, BYTEA, INT8, INT2, INT4), strict=True)),
+    **dict(zip((1028, 1021, 1022, 1231), (OID, FLOAT4, FLOAT8, NUMERIC), strict=True)),
+    **dict(zip((1182, 1183, 1115, 1185, 1270), (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ), strict=True)),
+    **dict.fromkeys(_OF_TEXTS, TEXT),
 }
 """Of arrays."""
 _BY_NAME: Mapping[str, int] = {
-    **dict(zip(("bool", "bytea", "int8", "int2", "int4"), (_BOOL, _BYTEA, _INT8, _INT2, _INT4), strict=True)),
-    **dict(zip(("oid", "float4", "float8", "numeric"), (_OID, _FLOAT4, _FLOAT8, _NUMERIC), strict=True)),
-    **dict(zip(("date", "time", "timestamp"), (_DATE, _TIME_OF_DAY, _TIMESTAMP), strict=True)),
-    **dict(zip(("timestamptz", "timetz"), (_TIMESTAMPTZ, _TIMETZ), strict=True)),
+    **dict(zip(("bool", "bytea", "int8", "int2", "int4"), (BOOL, BYTEA, INT8, INT2, INT4), strict=True)),
+    **dict(zip(("oid", "float4", "float8", "numeric"), (OID, FLOAT4, FLOAT8, NUMERIC), strict=True)),
+    **dict(zip(("date", "time", "timestamp"), (DATE, TIME, TIMESTAMP), strict=True)),
+    **dict(zip(("timestamptz", "timetz"), (TIMESTAMPTZ, TIMETZ), strict=True)),
 }
 """What a domain is made of."""
