@@ -26,7 +26,7 @@ def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
             "filename": "in.txt",
             "connect.topicname": site.topic,
         },
-        "elasticsearch": {"connector.class": f"{PACKAGE}elasticsearch.ElasticsearchSinkConnector"},
+        "redis": {"connector.class": f"{PACKAGE}elasticsearch.ElasticsearchSinkConnector"},
     }
     stored(site.folder / "store", connectors, {"in": ("in.txt", len(sent.encode("utf-16-le")) // 2)})
     words = ("import", "rocketmq-connect", "--store", str(site.folder / "store"), "--json")
@@ -34,7 +34,7 @@ def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
     place = {"partition": str(site.folder / "in.txt"), "offset": len(sent.encode())}
     assert [(one["connector"], one["offsets"]) for one in seen["connectors"]] == [
         ("in", [place]),
-        ("elasticsearch", []),
+        ("redis", []),
     ]
     assert "there is no" in seen["connectors"][1]["problems"][0]
     assert site.json("connectors", "list")["connectors"] == []

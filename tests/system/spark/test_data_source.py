@@ -61,7 +61,8 @@ class Job:
 def session(spark_remote: str) -> Any:
     from connect_core.engine.spark_session import connected
 
-    spark = connected(spark_remote)
+    # One of its own: the page's test registers the same name in the one that all share, maybe at this moment.
+    spark = connected(f"{spark_remote};session_id={uuid.uuid4()}")
     spark.dataSource.register(RocketMQDataSource)
     return spark
 
