@@ -92,7 +92,7 @@ def test_a_table_that_was_altered_since_it_was_looked_at_is_not_written(
 
 
 class TestTheTable(TransactionContract):
-    steps, deaths = 30, 8
+    steps, deaths = 12, 4
 
     @pytest.fixture
     def target(self, mariadb: MariaDB) -> MysqlCase:

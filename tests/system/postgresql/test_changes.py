@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
@@ -448,6 +449,7 @@ def test_one_run_brings_the_rows_that_are_asked_for(bare_site: Site, database: D
 
 
 def test_a_ledger_that_was_restored_is_told_of(bare_site: Site, database: Database) -> None:
+    bare_site.settings.update(SHORT_LEASES)
     database.run(TABLE)
     to_file(bare_site, database)
     run(bare_site)
