@@ -17,7 +17,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.values import OPEN_END, Bounds, Json, Position, Range, SourceBatch
-from connect_core.systems.postgresql.changes import chunks, slots
+from connect_core.systems.postgresql.changes import chunks, reading, slots
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.source import PostgresChangesSource
 from tests.postgres_tables import Database
@@ -299,3 +299,31 @@ def test_rows_wait_for_transactions_that_are_open(snapshot: ChangesCase, monkeyp
         assert snapshot.bounds(at).end == 0
         session.commit()
     assert came(snapshot, at) == [("u", 2, "new"), ("r", 1, "row 1"), ("r", 2, "new"), ("r", 3, "row 3")]
+
+
+@pytest.mark.parametrize("most", [3, 4, 5, 10_000])
+@pytest.mark.parametrize("records", [1, 3, 4, 5, 7, 10_000])
+@pytest.mark.parametrize("one_batch", [False, True])
+def test_all_rows_come_wherever_batches_and_ranges_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch, most: int, records: int, one_batch: bool
+) -> None:
+    """A batch, or a range, may end with the last row of a piece, before its commit is read."""
+    monkeypatch.setattr(reading, "MOST_ROWS", most)
+    monkeypatch.setattr(chunks, "PIECES", 2)
+    case = ChangesCase(database, snapshot="initial", snapshot_rows=4)
+    database.run("INSERT INTO rows (body) SELECT 'row ' || n FROM generate_series(1, 13) n")
+    at, told = case.begin(), list[int]()
+    for _ in range(80):
+        source = case.whole()
+        seen = source.available_offsets({case.partition: at})[case.partition]
+        wanted = range_of(case.partition, seen, max_records=records)
+        behind = wanted.begin
+        for batch in source.read(wanted, limit()):
+            told += [json.loads(value)["after"]["id"] for value in batch.records.column("value").to_pylist()]
+            behind = batch.next_offset
+            if one_batch:  # then the quantum is over
+                break
+        at = Position(seen.incarnation, behind, source.evidence(wanted, behind))
+        if len(told) >= 13:
+            break
+    assert told == [*range(1, 14)]

@@ -251,10 +251,11 @@ class ChangeReader:
             self._ends.append(place)
 
     def _is_full(self, end: int) -> bool:
-        """At its end, a transaction is over once its commit is read: only then its place is known."""
+        """At the end of what is wanted, a transaction is over once its commit is read: only then its place is known."""
+        if self._number == end:
+            return not self._is_within
         taken = self._taken
-        reached = self._number > end or (self._number == end and not self._is_within)
-        return reached or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
+        return self._number > end or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
 
     def _batch(self, end: int) -> SourceBatch | None:
         """What is taken of whole transactions; of one that fills a batch alone what there is of it."""

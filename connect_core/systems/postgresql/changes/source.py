@@ -204,7 +204,9 @@ class PostgresChangesSource:
         log = slots.look_at_log(asking, self._where)
         counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
         unread = bool(place.progress.tables)
-        if unread and not counted.has_chunk and not counted.more:
+        # A position may be where a piece ends, and have its place before it: then that piece is counted, and was read.
+        has_piece = counted.has_chunk and place.number + counted.changes > offset
+        if unread and not has_piece and not counted.more:
             write_chunks(asking, self._options, place.progress, self._where)
             log = slots.look_at_log(asking, self._where)
             counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
