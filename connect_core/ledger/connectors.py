@@ -196,6 +196,11 @@ class Connectors(Transactions):
                 for row in connection.execute(query)
             ]
 
+    def note_snapshot(self, uid: str, tables: Sequence[str], *, who: str) -> None:
+        """Who has asked for all rows of these tables."""
+        with self._write() as connection:
+            note(connection, uid, "snapshot", who, detail={"tables": [*tables]})
+
     def set_target_state(self, uid: str, state: str, *, who: str) -> None:
         """What the connector shall do: running, paused or stopped. Raises ConfigError for another word or no uid."""
         if state not in TARGET_STATES:

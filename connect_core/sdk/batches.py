@@ -5,7 +5,7 @@ Apart from `records`, because most commands move nothing: Arrow and NumPy take l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,6 +97,12 @@ def value_lengths(column: pa.Array) -> NDArray[np.int64]:
 def whole_records(offsets: NDArray[np.int64], rows: int) -> int:
     """The first of the places at or behind `rows` at which no record is left with some of its outputs before it."""
     return int(np.searchsorted(offsets, offsets[rows - 1], side="right")) if 0 < rows < len(offsets) else rows
+
+
+def batch_of_columns(given: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+    """Of RECORD_SCHEMA: what is not given is null in every row."""
+    columns = [given[one.name] if one.name in given else pa.nulls(rows, one.type) for one in RECORD_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
 def record_batch(

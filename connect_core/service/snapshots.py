@@ -14,7 +14,8 @@ from connect_core.systems import SYSTEMS
 def ask(opened: Opened, name: str, tables: Sequence[str]) -> Json:
     """Has all rows of these tables come with the next runs, of all tables of the connector where none is named. Raises
     ConfigError for a source that has no changes, and for a table that it does not read."""
-    source = opened.resolved(opened.ledger.connector(name)).source
+    connector = opened.ledger.connector(name)
+    source = opened.resolved(connector).source
     snapshot = SYSTEMS[source.system].snapshot
     if snapshot is None:
         able = ", ".join(sorted(one.name for one in SYSTEMS.values() if one.snapshot))
@@ -23,4 +24,6 @@ def ask(opened: Opened, name: str, tables: Sequence[str]) -> Json:
             where=f"connector {name}",
             next_step=f"Those that follow changes have them: {able}. To move records again: waybill backfill",
         )
-    return {"name": name, "tables": snapshot(reveal(source.options), tables)}
+    asked = snapshot(reveal(source.options), tables)
+    opened.ledger.note_snapshot(connector.uid, asked, who=opened.settings.user)
+    return {"name": name, "tables": asked}

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connect_core import clock
 from connect_core.errors import OffsetGone, Unreachable
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import batch_of_columns
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, Reject, SourceBatch
 from tests.simulator.faults import CONFIRM_FAILED, SOURCE_AWAY, Faults
@@ -78,8 +78,7 @@ class Log:
             "offset": pa.array(offsets, pa.int64()),
             "operation": pa.array([0] * count, pa.int8()),
         }
-        filled = [columns[one.name] if one.name in columns else pa.nulls(count, one.type) for one in RECORD_SCHEMA]
-        return pa.RecordBatch.from_arrays(filled, schema=RECORD_SCHEMA)
+        return batch_of_columns(columns, count)
 
 
 class SimulatedSource:

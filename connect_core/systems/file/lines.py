@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import batch_of_columns
 from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Reject, SourceBatch
 from connect_core.systems.file.line_rules import LineRules
@@ -68,8 +68,7 @@ def _records(text: bytes, lengths: NDArray[np.int64], offsets: NDArray[np.int64]
         "offset": pa.array(offsets, type=pa.int64()),
         "operation": pa.array(np.full(count, OPERATION_NONE, dtype=np.int8)),
     }
-    filled = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in RECORD_SCHEMA]
-    return pa.RecordBatch.from_arrays(filled, schema=RECORD_SCHEMA)
+    return batch_of_columns(columns, count)
 
 
 def rejected_line(original: bytes, offset: int, max_line_bytes: int) -> Reject:

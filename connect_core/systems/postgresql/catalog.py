@@ -87,11 +87,16 @@ def read_table(database: psycopg2.extensions.connection, table: str) -> Table | 
             TableColumn(name, kind, typtype == "e", required, filled, generated)
             for name, kind, typtype, required, filled, generated in cursor.fetchall()
         )
-        cursor.execute(_KEY.format(which="i.indisprimary"), (number,))
-        key = tuple(name for (name,) in cursor.fetchall())
+        key = primary_key(cursor, number)
         cursor.execute(_UNIQUE, (number,))
         unique = frozenset(frozenset(names) for (names,) in cursor.fetchall())
     return Table(number, columns, key, unique, persistence == "u", form)
+
+
+def primary_key(asking: psycopg2.extensions.cursor, number: int) -> tuple[str, ...]:
+    """The columns of that of the table with this oid; empty without one."""
+    asking.execute(_KEY.format(which="i.indisprimary"), (number,))
+    return tuple(name for (name,) in asking.fetchall())
 
 
 def quoted(table: str) -> str:

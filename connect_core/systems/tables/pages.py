@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from connect_core.errors import DataError
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import batch_of_columns
 from connect_core.sdk.values import OPEN_END, SourceBatch
 
 MOST_ROWS, MOST_BYTES = 10_000, 4 << 20
@@ -42,8 +42,7 @@ def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
         "value": pa.array([row[2] for row in rows], pa.string()).cast(pa.binary()),
         "operation": pa.array(np.zeros(len(rows), np.int8)),
     }
-    columns = [given[one.name] if one.name in given else pa.nulls(len(rows), one.type) for one in RECORD_SCHEMA]
-    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+    return batch_of_columns(given, len(rows))
 
 
 def _holes(ids: NDArray[np.int64], begin: int, behind: int) -> tuple[tuple[int, int], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from connect_core.sdk.values import (
     Range,
     SourceBatch,
 )
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality, OpenTransaction
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of, unfit_numbers
@@ -67,11 +68,11 @@ class NumberedRows(ABC, Generic[T]):
         self._looks = options
         self._partition = Partition(table)
         self._where = where
-        self._database: Any = None
+        self._database = KeptConnection(self.connect, self.understood)
         self._final: tuple[str, Finality] = ("", Finality())
         """Of the table with this origin."""
         if resources is not None:
-            resources.callback(self._disconnect)
+            resources.callback(self._database.close)
 
     @abstractmethod
     def connect(self) -> Any:
@@ -158,7 +159,7 @@ class NumberedRows(ABC, Generic[T]):
 
     def _bounds(self, at: Position | None) -> Bounds:
         table, final = self._settled()
-        with self._asking() as asking:
+        with self._database.asking() as asking:
             lowest, _ = self.extent(asking, table)
             stands_at = self.stands_at(asking, table)
         if wrong := unfit_numbers(lowest, final.end):
@@ -182,7 +183,7 @@ class NumberedRows(ABC, Generic[T]):
         return table, final
 
     def _look(self) -> tuple[T, Finality]:
-        with self._asking() as asking:
+        with self._database.asking() as asking:
             table = self.table(asking)
             if self._final[0] != table.origin:
                 self._final = (table.origin, Finality())
@@ -200,7 +201,7 @@ class NumberedRows(ABC, Generic[T]):
         return final.end > seen.end or table.origin != seen.evidence.get(ORIGIN)
 
     def _page(self, wanted: Range, begin: int, end: int, most: int, most_bytes: int) -> SourceBatch:
-        with self._asking() as asking, self.as_it_is(asking) as table:
+        with self._database.asking() as asking, self.as_it_is(asking) as table:
             if table.origin != wanted.origin or not _numbered_as_before(table, wanted.evidence):
                 raise TableChanged(
                     "The table was made again, or its numbers were restarted, after this range was planned",
@@ -215,23 +216,6 @@ class NumberedRows(ABC, Generic[T]):
         """The next rows would come where nobody looks any more."""
         if stands_at is not None and stands_at < end - 1:
             raise self.set_back(table, stands_at, end)
-
-    @contextmanager
-    def _asking(self) -> Iterator[Any]:
-        """Over a connection that stays until something goes wrong."""
-        try:
-            if self._database is None:
-                self._database = self.connect()
-            with self.understood(), self._database.cursor() as asking:
-                yield asking
-        except BaseException:
-            self._disconnect()
-            raise
-
-    def _disconnect(self) -> None:
-        if self._database is not None:
-            self._database.close()
-        self._database = None
 
 
 def _continued(table: NumberedTable, at: Position | None, first: int) -> tuple[int, int, tuple[Gap, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -292,11 +294,12 @@ def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) ->
     assert "will be made of public.orders" in said
     assert "exactly once" in said
     assert "column public.orders.g is generated" in said
-    to_file(bare_site, database, user=reader)
+    to_file(bare_site, database, user=reader, snapshot="initial")
     with bare_site.start("check", "a.yaml", "--probe") as process:
         said, _ = process.communicate(timeout=60)
     assert process.returncode != 0
-    for words in ("REPLICATION", "GRANT CREATE ON DATABASE", "does not own table public.orders"):
+    owner = "does not own table public.orders"
+    for words in ("REPLICATION", "GRANT CREATE ON DATABASE", owner, "GRANT SELECT ON public.orders"):
         assert words in said
 
 
@@ -353,6 +356,9 @@ def test_rows_come_once_more_when_somebody_asks(bare_site: Site, database: Datab
         *(("c", "orders"), ("c", "others"), ("u", "orders")),
         *(("r", "orders"), ("r", "orders"), ("r", "others")),
     ]
+    with closing(sqlite3.connect(bare_site.home / "ledger.db")) as ledger:
+        asked = ledger.execute("SELECT detail FROM audit WHERE action = 'snapshot' ORDER BY id").fetchall()
+    assert [json.loads(one)["tables"] for (one,) in asked] == [["public.orders"], ["public.orders", "public.others"]]
 
 
 def test_digits_and_units_are_those_of_the_column(bare_site: Site, database: Database) -> None:

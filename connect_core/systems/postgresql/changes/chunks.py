@@ -39,7 +39,7 @@ _WAIT_S, _AGAIN_S = 5.0, 0.01
 _COLUMNS = """
 SELECT a.attname, a.attnum = ANY (i.indkey), a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype <> 'd' THEN ''
-            ELSE coalesce(b.typname, t.typname) END, c.relkind
+            ELSE coalesce(b.typname, t.typname) END, c.relkind, c.oid
 FROM pg_class c
 JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -130,7 +130,7 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:
             next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
         )
     return _Table(
-        Relation(0, schema, table, 0, tuple(LoggedColumn(*one[:4]) for one in found)),
+        Relation(found[0][7], schema, table, 0, tuple(LoggedColumn(*one[:4]) for one in found)),
         names={one[2]: one[5] for one in found if one[5]},
         kinds={one[0]: one[4] for one in found},
         from_=place if found[0][6] == "p" else f"ONLY {place}",

@@ -81,10 +81,6 @@ class ChangeEventWriter:
     def begins(self, transaction: TransactionBegin) -> None:
         self._begin, self._number, self._by_table = transaction, 0, {}
 
-    def topic(self, relation: int) -> str:
-        """The table's schema and name."""
-        return self._layouts[relation].topic
-
     def change(self, of: Change, lsn: int) -> Event:
         layout = self._layouts[of.relation]
         old, new = of.old, of.new
@@ -110,8 +106,8 @@ class ChangeEventWriter:
         places = self._layouts[of.relation].key
         for values in (of.old, of.new):
             if values is not None:
-                key = tuple(values[place] for place in places)
-                yield key if key and all(isinstance(one, str) for one in key) else None  # type: ignore[misc]
+                key = tuple(text for place in places if isinstance(text := values[place], str))
+                yield key if key and len(key) == len(places) else None
 
     def row_key(self, values: Sequence[str | None]) -> Key:
         """Of a row of a snapshot."""

@@ -7,12 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from connect_core.systems.postgresql.options import (
-    PostgresOptions,
-    checked_name,
-    checked_table,
-    split_table,
-)
+from connect_core.systems.postgresql.options import PostgresOptions, checked_name, checked_table, split_table
 from connect_core.systems.tables.options import LockTimeout, StatementTimeout
 
 _SlotName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,63}$")]
@@ -104,7 +99,6 @@ class PostgresChangesOptions(PostgresOptions):
         return [*dict.fromkeys(split_table(one) for one in self.tables if not _WILD & set(one))]
 
     def wants(self, schema: str, table: str) -> bool:
-        """Whether changes of this table are read. A publication of our own has no others: one that was renamed for a
-        while is the same."""
+        """Whether the document names this table."""
         wanted = (split_table(one) for one in self.tables)
         return any(fnmatchcase(schema, of) and fnmatchcase(table, one) for of, one in wanted)

@@ -68,6 +68,9 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
     [may_replicate] = asking.fetchone() or (False,)
     if not may_replicate:
         yield ProbeResult(False, f"{given.user} may not read the log: ALTER ROLE {given.user} REPLICATION")
+    for table in slots.unreadable(asking, given) if given.snapshot == "initial" else ():
+        words = f"{given.user} may not read the rows of table {table}: GRANT SELECT ON {table}"
+        yield ProbeResult(False, f"{words}; or write snapshot: never")
     if given.publication is None:
         asking.execute("SELECT has_database_privilege(current_database(), 'CREATE')")
         [may_create] = asking.fetchone() or (False,)

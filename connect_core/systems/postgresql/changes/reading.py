@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from select import select
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 from psycopg2.extras import ReplicationCursor
 
 from connect_core import clock
-from connect_core.sdk.batches import RECORD_SCHEMA
+from connect_core.sdk.batches import RECORD_SCHEMA, batch_of_columns
 from connect_core.sdk.records import OPERATION_NONE
 from connect_core.sdk.values import Limit, Reject, SourceBatch
 from connect_core.systems.postgresql.catalog import quoted_name
@@ -117,7 +118,7 @@ class ChangeReader:
             while self._taken.first < end and self._time_left(limit) > 0:
                 message = cursor.read_message()
                 if message is not None:
-                    self._take(message.payload, message.data_start, end)
+                    self._take(message.payload, message.data_start)
                     came_at = clock.monotonic()
                     if not self._is_full(end):
                         continue
@@ -160,11 +161,11 @@ class ChangeReader:
             )
             yield cursor
 
-    def _take(self, data: bytes, lsn: int, end: int) -> None:
+    def _take(self, data: bytes, lsn: int) -> None:
         message = decoded(data)
         if isinstance(message, Change):
             self._note_keys(message)
-            self._count(message.relation, lambda: self._writer.change(message, lsn))
+            self._count(message.relation, partial(self._writer.change, message, lsn))
         elif isinstance(message, TransactionBegin):
             self._writer.begins(message)
             self._is_within = True
@@ -172,23 +173,24 @@ class ChangeReader:
             self._commit(message)
         elif isinstance(message, Relation):
             self._writer.knows(message)
-            options = self._options
-            self._wanted[message.oid] = not options.publication or options.wants(message.schema, message.table)
+            self._wanted[message.oid] = self._is_wanted(message)
         elif isinstance(message, TypeName):
             self._writer.knows_type(message.oid, message.name)
         elif isinstance(message, Truncate):
             for one in message.relations:
-                self._snapshot.changed(self._writer.topic(one), None)
-                self._count(one, lambda relation=one: self._writer.truncated(relation, lsn))  # type: ignore[misc]
-
+                self._snapshot.changed(one, None)
+                self._count(one, partial(self._writer.truncated, one, lsn))
         elif isinstance(message, Said):
             self._hear(message, lsn)
 
+    def _is_wanted(self, relation: Relation) -> bool:
+        """A publication of our own has no other tables: one that has another name for a while is the same."""
+        return not self._options.publication or self._options.wants(relation.schema, relation.table)
+
     def _note_keys(self, message: Change) -> None:
         if self._snapshot.is_open:
-            topic = self._writer.topic(message.relation)
             for key in self._writer.keys(message):
-                self._snapshot.changed(topic, key)
+                self._snapshot.changed(message.relation, key)
 
     def _hear(self, message: Said, lsn: int) -> None:
         """What is said to the reader of this slot."""
@@ -290,7 +292,4 @@ def batch_of(numbers: list[int], events: list[Event], behind: int, left_out: tup
         "timestamp": pa.array([one.at_ms for one in events], RECORD_SCHEMA.field("timestamp").type),
         "operation": pa.array([OPERATION_NONE] * len(events), pa.int8()),
     }
-    columns = [given[one.name] if one.name in given else pa.nulls(len(events), one.type) for one in RECORD_SCHEMA]
-    return SourceBatch(
-        pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA), behind, rejects=rejects, filtered=left_out
-    )
+    return SourceBatch(batch_of_columns(given, len(events)), behind, rejects=rejects, filtered=left_out)

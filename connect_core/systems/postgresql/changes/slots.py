@@ -65,6 +65,7 @@ _GENERATED = f"""
 SELECT n.nspname, c.relname, a.attname {_OF_OURS.replace("WHERE", "JOIN pg_attribute a ON a.attrelid = c.oid WHERE")}
 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> '' ORDER BY 1, 2, a.attnum
 """
+_UNREADABLE = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT has_table_privilege(c.oid, 'SELECT')"
 _OF_OTHERS = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT pg_has_role(c.relowner, 'USAGE')"
 _WITH_LARGE_VALUES = f"SELECT n.nspname, c.relname {_OF_OURS} AND c.reltoastrelid <> 0 AND c.relreplident <> 'f'"
 _WITHOUT_IDENTITY = f"""
@@ -74,10 +75,6 @@ SELECT n.nspname, c.relname {_OF_OURS} AND (c.relreplident = 'n'
 _MISSING_TABLES = """
 SELECT * FROM unnest(%s::text[], %s::text[]) t (s, n)
 WHERE to_regclass(quote_ident(s) || '.' || quote_ident(n)) IS NULL
-"""
-_PRIMARY_KEY = """
-SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-WHERE i.indrelid = %s AND i.indisprimary
 """
 
 
@@ -130,11 +127,16 @@ def look_at_log(asking: cursor, where: str) -> ServerLog:
     if level != "logical":
         step = "Set wal_level = logical and restart the server"
         raise ConfigError(f"The server's wal_level is {level}", where=where, next_step=step)
+    end, timeline = end_of_log(asking)
+    digest = hashlib.blake2b(f"{cluster}.{database}".encode(), digest_size=8).hexdigest()
+    return ServerLog(digest, timeline, end)
+
+
+def end_of_log(asking: cursor) -> tuple[int, int]:
+    """And its timeline."""
     asking.execute(_LOG)
     end, timeline = _row(asking)
-    return ServerLog(
-        hashlib.blake2b(f"{cluster}.{database}".encode(), digest_size=8).hexdigest(), int(timeline, 16), lsn_of(end)
-    )
+    return lsn_of(end), int(timeline, 16)
 
 
 def left_timeline(options: PostgresChangesOptions, where: str, known: int, now: int) -> int | None:
@@ -197,17 +199,12 @@ def wait_until_free(asking: cursor, options: PostgresChangesOptions, where: str)
     until = clock.monotonic() + _BUSY_S
     while (slot := look_at_slot(asking, options, where)) is not None and slot.active_pid is not None:
         if clock.monotonic() >= until:
-            raise in_use(options, where, slot.active_pid)
+            raise Unreachable(
+                f"Slot {options.slot_name} is read by process {slot.active_pid} of the server",
+                where=where,
+                next_step="If that is no earlier run of this connector, stop it: only one may read a slot",
+            )
         clock.sleep(_AGAIN_S)
-
-
-def in_use(options: PostgresChangesOptions, where: str, pid: int | None = None) -> Unreachable:
-    by = f"process {pid} of the server" if pid else "another program"
-    return Unreachable(
-        f"Slot {options.slot_name} is read by {by}",
-        where=where,
-        next_step="If that is no earlier run of this connector, stop it: only one may read a slot",
-    )
 
 
 @contextmanager
@@ -299,27 +296,35 @@ def tables_of(asking: cursor, options: PostgresChangesOptions) -> list[tuple[str
     return [*dict.fromkeys((*options.named(), *(one for one in published if options.wants(*one))))]
 
 
-def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables that may keep values apart from their rows, and log no whole old row."""
-    asking.execute(_WITH_LARGE_VALUES, _columns(options.named()))
-    return [words([one]) for one in asking.fetchall()]
-
-
 def generated_columns(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Of the tables: the log does not have them."""
     asking.execute(_GENERATED, _columns(tables_of(asking, options)))
     return [".".join(one) for one in asking.fetchall()]
 
 
+def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables that may keep values apart from their rows, and log no whole old row."""
+    return _those(asking, _WITH_LARGE_VALUES, options)
+
+
 def without_identity(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables that a pattern means, and whose updates and deletes fail while they are published."""
-    asking.execute(_WITHOUT_IDENTITY, _columns(tables_of(asking, options)))
-    return [words([one]) for one in asking.fetchall()]
+    """Tables whose updates and deletes fail while they are published: those of others' publications may be such."""
+    return _those(asking, _WITHOUT_IDENTITY, options)
+
+
+def unreadable(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables whose rows the user may not read."""
+    return _those(asking, _UNREADABLE, options)
 
 
 def of_others(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Tables that the user does not own."""
-    asking.execute(_OF_OTHERS, _columns(options.named()))
+    return _those(asking, _OF_OTHERS, options)
+
+
+def _those(asking: cursor, query: str, options: PostgresChangesOptions) -> list[str]:
+    """Of the tables of the document."""
+    asking.execute(query, _columns(tables_of(asking, options)))
     return [words([one]) for one in asking.fetchall()]
 
 
@@ -356,12 +361,6 @@ def _require_publication(asking: cursor, name: str, left_out: Collection[tuple[s
 
 def drop_publication(asking: cursor, options: PostgresChangesOptions) -> None:
     asking.execute(f"DROP PUBLICATION IF EXISTS {quoted_name(options.publication_name)}")
-
-
-def primary_key(asking: cursor, relation: int) -> list[str]:
-    """The names of its columns."""
-    asking.execute(_PRIMARY_KEY, (relation,))
-    return [name for (name,) in asking.fetchall()]
 
 
 def words(tables: Collection[tuple[str, str]]) -> str:

@@ -60,7 +60,14 @@ class Chunk(NamedTuple):
         """`names` are those of types that are not the server's own."""
         of = self.relation
         columns = [[one.name, one.of_key, one.kind, one.modifier, names.get(one.kind, "")] for one in of.columns]
-        said = {"mark": self.mark, "schema": of.schema, "table": of.table, "columns": columns, "after": self.after}
+        said = {
+            "mark": self.mark,
+            "oid": of.oid,
+            "schema": of.schema,
+            "table": of.table,
+            "columns": columns,
+            "after": self.after,
+        }
         return json.dumps(said)
 
 
@@ -69,16 +76,17 @@ def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
     columns = tuple(LoggedColumn(*one[:4]) for one in said["columns"])
     names = {one[2]: one[4] for one in said["columns"] if one[4]}
     after = None if said["after"] is None else (*said["after"],)
-    return Chunk(said["mark"], Relation(0, said["schema"], said["table"], 0, columns), after), names
+    return Chunk(said["mark"], Relation(said["oid"], said["schema"], said["table"], 0, columns), after), names
 
 
 @dataclass
 class _Window:
-    """Since a mark: by table the keys of rows that have changed. `void`: of which tables more has changed than that."""
+    """Since a mark: by table (its oid: a name may be another table's by then) the keys of rows that have changed.
+    `void`: of which tables more has changed than that."""
 
     mark: str
-    changed: set[tuple[str, Key]] = field(default_factory=set)
-    void: set[str] = field(default_factory=set)
+    changed: set[tuple[int, Key]] = field(default_factory=set)
+    void: set[int] = field(default_factory=set)
 
 
 class Snapshotting:
@@ -88,7 +96,7 @@ class Snapshotting:
         self.progress = progress
         self._window: _Window | None = None
         self._taken = False
-        self._topic = ""
+        self._relation = 0
 
     @property
     def is_open(self) -> bool:
@@ -99,26 +107,26 @@ class Snapshotting:
         """A mark before this one has no piece any more."""
         self._window = _Window(mark)
 
-    def changed(self, topic: str, key: Key | None) -> None:
+    def changed(self, relation: int, key: Key | None) -> None:
         """A row of this table; None where more has changed, or it is unknown which row."""
         if self._window is None:
             return
         if key is None:
-            self._window.void.add(topic)
+            self._window.void.add(relation)
         else:
-            self._window.changed.add((topic, key))
+            self._window.changed.add((relation, key))
 
     def begins(self, chunk: Chunk) -> bool:
         """Whether its rows are the next ones."""
         of, window = chunk.relation, self._window
-        self._topic = f"{of.schema}.{of.table}"
+        self._relation = of.oid
         due = self.progress.tables[:1] == ((of.schema, of.table),) and chunk.after == self.progress.after
-        self._taken = due and window is not None and window.mark == chunk.mark and self._topic not in window.void
+        self._taken = due and window is not None and window.mark == chunk.mark and self._relation not in window.void
         return self._taken
 
     def takes(self, key: Key) -> bool:
         """Whether this row of the piece is as it is in the stream."""
-        return self._taken and self._window is not None and (self._topic, key) not in self._window.changed
+        return self._taken and self._window is not None and (self._relation, key) not in self._window.changed
 
     def ends(self, last: Key | None) -> None:
         """`last` is the key of the last row of the piece; None where the table has no more."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
 
-from psycopg2.extensions import connection, cursor
+from psycopg2.extensions import cursor
 
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Failure, Retriable, WaybillError
@@ -22,6 +22,7 @@ from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.postgresql.catalog import primary_key
 from connect_core.systems.postgresql.changes import slots
 from connect_core.systems.postgresql.changes.chunks import write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
@@ -31,6 +32,7 @@ from connect_core.systems.postgresql.changes.slots import ServerLog, Slot
 from connect_core.systems.postgresql.changes.snapshots import SnapshotProgress
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import made, understood
+from connect_core.systems.tables.connections import KeptConnection
 
 MOST_MESSAGES = 500_000
 """That a look counts: what is behind them is for the next one."""
@@ -48,10 +50,10 @@ class PostgresChangesSource:
         self._options = options
         self._partition = Partition(options.database)
         self._where = f"{options.address}, slot {options.slot_name}"
-        self._database: connection | None = None
+        self._database = KeptConnection(lambda: connected(options, self._where), lambda: understood(self._where))
         self._reader: ChangeReader | None = None
         if resources is not None:
-            resources.callback(self._disconnect)
+            resources.callback(self._database.close)
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [self._partition]
@@ -98,7 +100,7 @@ class PostgresChangesSource:
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """While a worker follows, the slot is its: a later look moves it on."""
         if at := positions.get(self._partition):
-            with self._asking() as asking:
+            with self._database.asking() as asking:
                 slot, place = slots.look_at_slot(asking, self._options, self._where), _place_in(at)
                 if slot is not None and place is not None and not slot.is_lost and slot.active_pid is None:
                     self._move(asking, slot, place)
@@ -106,7 +108,7 @@ class PostgresChangesSource:
     def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
         """Drops what was made for this connector."""
         options = self._options
-        with self._asking() as asking:
+        with self._database.asking() as asking:
             if options.slot is None:
                 slots.drop_slot(asking, options, self._where)
             if options.publication is None:
@@ -122,7 +124,7 @@ class PostgresChangesSource:
 
     def _bounds(self, at: Position | None) -> Bounds:
         try:
-            with self._asking() as asking:
+            with self._database.asking() as asking:
                 return self._look(asking, at)
         except WaybillError as error:
             return Bounds.unread(at, failure_of_one(error))
@@ -201,15 +203,15 @@ class PostgresChangesSource:
         gaps: tuple[Gap, ...] = (),
     ) -> Bounds:
         """With what is behind the place, at which the slot is."""
-        log = slots.look_at_log(asking, self._where)
-        counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+        upto, _ = slots.end_of_log(asking)
+        counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
         unread = bool(place.progress.tables)
         # A position may be where a piece ends, and have its place before it: then that piece is counted, and was read.
         has_piece = counted.has_chunk and place.number + counted.changes > offset
         if unread and not has_piece and not counted.more:
             write_chunks(asking, self._options, place.progress, self._where)
-            log = slots.look_at_log(asking, self._where)
-            counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
+            upto, _ = slots.end_of_log(asking)
+            counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
         end = place.number + counted.changes
         if end < offset:
             raise DataError(
@@ -217,9 +219,9 @@ class PostgresChangesSource:
                 where=self._where,
                 next_step="Was the publication made again? To read on from another place: waybill offsets set",
             )
-        empty = not counted.changes and log.end - place.lsn >= _MOVED and not gaps
+        empty = not counted.changes and upto - place.lsn >= _MOVED and not gaps
         if empty:
-            evidence = {**evidence, **_as_json(Place(offset, log.end, place.progress))}
+            evidence = {**evidence, **_as_json(Place(offset, upto, place.progress))}
         more = counted.more or counted.has_request or (unread and end > offset)
         return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
 
@@ -259,7 +261,7 @@ class PostgresChangesSource:
         place = _place_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
         if place is None:
             raise self._changed("The range was planned before there was a slot")
-        with self._asking() as asking:
+        with self._database.asking() as asking:
             slot = slots.look_at_slot(asking, self._options, self._where)
             if slot is None or slot.is_lost or slot.confirmed > place.lsn:
                 raise self._changed("The slot was dropped or made again after this range was planned")
@@ -278,8 +280,8 @@ class PostgresChangesSource:
                     return
 
     def _primary_key(self, relation: Relation) -> Collection[str]:
-        with self._asking() as asking:
-            return slots.primary_key(asking, relation.oid)
+        with self._database.asking() as asking:
+            return primary_key(asking, relation.oid)
 
     def _changed(self, what: str) -> Retriable:
         return Retriable(what, where=self._where, next_step="The next run reports what was lost")
@@ -287,27 +289,10 @@ class PostgresChangesSource:
     def _end_of_log(self) -> int | None:
         """None where nobody can say."""
         try:
-            with self._asking() as asking:
-                return slots.look_at_log(asking, self._where).end
+            with self._database.asking() as asking:
+                return slots.end_of_log(asking)[0]
         except WaybillError:
             return None
-
-    @contextmanager
-    def _asking(self) -> Iterator[cursor]:
-        """Over a connection that stays until something goes wrong."""
-        try:
-            if self._database is None:
-                self._database = connected(self._options, self._where)
-            with understood(self._where), self._database.cursor() as asking:
-                yield asking
-        except BaseException:
-            self._disconnect()
-            raise
-
-    def _disconnect(self) -> None:
-        if self._database is not None:
-            self._database.close()
-        self._database = None
 
 
 def _as_json(place: Place) -> Json:
