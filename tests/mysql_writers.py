@@ -6,10 +6,11 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 
 from tests.mariadb import Database
+from tests.side_by_side import side_by_side
 
 TABLE = "CREATE TABLE orders (id bigint AUTO_INCREMENT PRIMARY KEY, writer int, note text)"
 
@@ -18,16 +19,8 @@ TABLE = "CREATE TABLE orders (id bigint AUTO_INCREMENT PRIMARY KEY, writer int, 
 def writing(database: Database, seeded: random.Random, writers: int = 8) -> Iterator[None]:
     """They insert one row, several, some that come from a SELECT, wait, and commit or roll back, until the context is
     left."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(writers) as pool:
-        seeds = [seeded.random() for _ in range(writers)]
-        running = [pool.submit(_write, database, number, seed, stop) for number, seed in enumerate(seeds)]
-        try:
-            yield
-        finally:
-            stop.set()
-    for one in running:
-        one.result()
+    with side_by_side(partial(_write, database), writers, seeded):
+        yield
 
 
 def _write(database: Database, writer: int, seed: float, stop: threading.Event) -> None:

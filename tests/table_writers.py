@@ -6,12 +6,13 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 
 from psycopg2.extensions import cursor
 
 from tests.postgres_tables import Database
+from tests.side_by_side import side_by_side
 
 WRITERS = 8
 TABLE = "CREATE TABLE orders (id bigserial PRIMARY KEY, writer int, note text)"
@@ -20,16 +21,8 @@ TABLE = "CREATE TABLE orders (id bigserial PRIMARY KEY, writer int, note text)"
 @contextmanager
 def writing(database: Database, seeded: random.Random) -> Iterator[None]:
     """They draw numbers, insert later, commit later still, roll back, and prepare, until the context is left."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(WRITERS) as pool:
-        seeds = [seeded.random() for _ in range(WRITERS)]
-        running = [pool.submit(_write, database, number, seed, stop) for number, seed in enumerate(seeds)]
-        try:
-            yield
-        finally:
-            stop.set()
-    for one in running:
-        one.result()
+    with side_by_side(partial(_write, database), WRITERS, seeded):
+        yield
 
 
 def _write(database: Database, writer: int, seed: float, stop: threading.Event) -> None:

@@ -16,19 +16,18 @@ from typing import Any
 import psycopg2
 import pytest
 
-from tests.faults.kit.journeys import SHORT_LEASES, TRY_AGAIN
-from tests.faults.kit.processes import ended
+from tests.faults.kit import attempts
+from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
+from tests.side_by_side import side_by_side
 from tests.site import Site
 
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
-ATTEMPTS = 12
 ROWS = 6_000
 WRITERS = 6
 STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
-KILLED = -9
 FIELDS = {"id": "int64", "note": "text"}
 TABLES = (
     "CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
@@ -46,15 +45,8 @@ TABLES = (
 @contextmanager
 def writing(database: Database, seeded: random.Random) -> Iterator[None]:
     """Programs that insert, update, move and delete rows in transactions that end late, or not well."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(WRITERS) as pool:
-        running = [pool.submit(_write, database, seeded.random(), stop) for _ in range(WRITERS)]
-        try:
-            yield
-        finally:
-            stop.set()
-    for one in running:
-        one.result()
+    with side_by_side(lambda _, seed, stop: _write(database, seed, stop), WRITERS, seeded):
+        yield
 
 
 def _write(database: Database, seed: float, stop: threading.Event) -> None:
@@ -109,17 +101,10 @@ class Following:
         self.database.run(f"INSERT INTO orders SELECT n, 'x' FROM generate_series({first}, {first + count - 1}) n")
 
     def attempt(self, *words: str) -> int:
-        with self.site.start("run", "copy", "--engine", "inline", *words) as driver:
-            return ended(driver)
+        return attempts.attempt(self.site, "copy", *words)
 
     def run_until_done(self) -> None:
-        codes = []
-        for _ in range(ATTEMPTS):
-            codes.append(self.attempt())
-            if codes[-1] == 0:
-                return
-            assert codes[-1] in (*TRY_AGAIN, KILLED), codes
-        raise AssertionError(f"not done after {ATTEMPTS} attempts: {codes}")
+        attempts.run_until_done(self.site, "copy")
 
     def check(self, row: FaultRow) -> None:
         row.lost, row.repeated, row.reordered = self.differences()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,27 +17,10 @@ from connect_core.sdk.testing.kits import TransactionContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.systems import sink
 from connect_core.work import Side
+from tests.contract.systems.rows import of_rows
 from tests.mariadb import Database, MariaDB
 
 pytestmark = pytest.mark.server
-
-
-def _of_rows(connect: Callable[[], Any]) -> Callable[[], Any]:
-    """The suite brings records without fields: their keys and values are two."""
-
-    @contextmanager
-    def connecting() -> Iterator[Any]:
-        with connect() as connection:
-            write = connection.write
-            connection.write = lambda records: write(_with_fields(records))
-            yield connection
-
-    return connecting
-
-
-def _with_fields(records: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [records.column("key"), records.column("value")]
-    return records.append_column(ROW, pa.StructArray.from_arrays(columns, ["k", "v"]))
 
 
 class MysqlCase(SimpleCase):
@@ -53,7 +35,7 @@ class MysqlCase(SimpleCase):
         fields = {"k": "text", "v": "bytes"}
         given = self._database.sink("t", lock_timeout_s=2, row_fields=fields)
         made: Any = sink(Side("mysql", given["mysql"]))
-        made.connect = _of_rows(made.connect)
+        made.connect = of_rows(made.connect, "k", "v")
         return made  # type: ignore[no-any-return]
 
     def content(self, behind: int = 0) -> Sequence[bytes | None]:

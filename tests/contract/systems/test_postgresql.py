@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,6 +22,7 @@ from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.sdk.values import Json
 from connect_core.systems import sink
 from connect_core.work import Side
+from tests.contract.systems.rows import of_rows
 
 pytestmark = pytest.mark.server
 
@@ -32,24 +33,6 @@ def options_of(url: str) -> Json:
     host = parts.hostname or parse_qs(parts.query)["host"][0]
     given = {"host": host, "database": parts.path.removeprefix("/"), "user": parts.username, "password": parts.password}
     return {name: value for name, value in given.items() if value} | ({"port": parts.port} if parts.port else {})
-
-
-def _of_rows(connect: Callable[[], Any]) -> Callable[[], Any]:
-    """The suite brings records without fields: their keys and values are two."""
-
-    @contextmanager
-    def connecting() -> Iterator[Any]:
-        with connect() as connection:
-            write = connection.write
-            connection.write = lambda records: write(_with_fields(records))
-            yield connection
-
-    return connecting
-
-
-def _with_fields(records: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [records.column("key"), records.column("value")]
-    return records.append_column(ROW, pa.StructArray.from_arrays(columns, ["key", "value"]))
 
 
 class PostgresCase(SimpleCase):
@@ -65,7 +48,7 @@ class PostgresCase(SimpleCase):
         fields = {"key": "text", "value": "bytes"}
         table = {"table": self._table, "markers": f"{self._table}_markers", "lock_timeout_s": 2}
         made: Any = sink(Side("postgresql", {**self._options, **table, "row_fields": fields}))
-        made.connect = _of_rows(made.connect)
+        made.connect = of_rows(made.connect, "key", "value")
         return made  # type: ignore[no-any-return]
 
     def content(self, behind: int = 0) -> Sequence[bytes | None]:

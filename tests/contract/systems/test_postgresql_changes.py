@@ -1,5 +1,5 @@
-"""The changes of a table of PostgreSQL in the suite of sources, and what comes out of a slot when marks and pieces of a
-snapshot meet changes."""
+"""The changes of a table of PostgreSQL in the suite of sources, and what comes out of a slot when watermarks and chunks
+of a snapshot meet changes."""
 
 from __future__ import annotations
 
@@ -171,12 +171,12 @@ def test_a_table_that_was_not_published_for_a_while_is_a_loss(system: ChangesCas
     assert "before" not in values
 
 
-# ------------------------------------------------------------------------------------- marks, pieces, changes, by hand
+# --------------------------------------------------------------------------------- watermarks, chunks, changes, by hand
 
 
 @pytest.fixture
 def snapshot(database: Database) -> ChangesCase:
-    """Its first look finds a piece already, so it writes none."""
+    """Its first look finds a chunk already, so it writes none."""
     made = ChangesCase(database, snapshot="initial", snapshot_rows=2)
     database.run("INSERT INTO rows (body) SELECT 'row ' || n FROM generate_series(1, 3) n")
     return made
@@ -189,13 +189,20 @@ class Log:
         self._case = case
         self._slot = f"waybill_{case.options['uid']}"
 
-    def mark(self, name: str) -> None:
-        self._case.database.run(f"SELECT pg_logical_emit_message(false, 'waybill.{self._slot}.mark', '{name}')")
+    def watermark(self, name: str) -> None:
+        self._case.database.run(f"SELECT pg_logical_emit_message(false, 'waybill.{self._slot}.watermark', '{name}')")
 
-    def piece(self, mark: str, rows: Sequence[tuple[int, str]], last: int) -> None:
+    def chunk(self, watermark: str, rows: Sequence[tuple[int, str]], last: int) -> None:
         columns = [["id", True, 20, -1, ""], ["body", False, 25, -1, ""]]
         [(oid,)] = self._case.database.run("SELECT 'rows'::regclass::oid::bigint")
-        begin = {"mark": mark, "oid": oid, "schema": "public", "table": "rows", "columns": columns, "after": None}
+        begin = {
+            "watermark": watermark,
+            "oid": oid,
+            "schema": "public",
+            "table": "rows",
+            "columns": columns,
+            "after": None,
+        }
         said = [
             (f"waybill.{self._slot}.chunk", json.dumps(begin)),
             *((f"waybill.{self._slot}#row", f'({number},"{body}")') for number, body in rows),
@@ -208,7 +215,7 @@ class Log:
 
 
 def quiet(case: ChangesCase) -> Position:
-    """A slot that was made, and of which nothing was read; no driver has written a piece."""
+    """A slot that was made, and of which nothing was read; no driver has written a chunk."""
     case.options["snapshot"] = "never"
     begin = case.begin()
     case.options["snapshot"] = "initial"
@@ -225,66 +232,66 @@ def came(case: ChangesCase, at: Position) -> list[tuple[str, int, str]]:
     return [(one["op"], one["after"]["id"], one["after"]["body"]) for one in told]
 
 
-def test_a_row_that_changes_between_mark_and_piece_comes_as_that_change(snapshot: ChangesCase) -> None:
+def test_a_row_that_changes_between_watermark_and_chunk_comes_as_that_change(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
-    log.mark("one")
+    log.watermark("one")
     snapshot.database.run("UPDATE rows SET body = 'new' WHERE id = 2")
-    log.piece("one", [(1, "row 1"), (2, "row 2")], last=2)
+    log.chunk("one", [(1, "row 1"), (2, "row 2")], last=2)
     assert came(snapshot, at) == [("u", 2, "new"), ("r", 1, "row 1")]
 
 
-def test_a_change_before_the_mark_takes_nothing_out(snapshot: ChangesCase) -> None:
+def test_a_change_before_the_watermark_takes_nothing_out(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
     snapshot.database.run("UPDATE rows SET body = 'new' WHERE id = 2")
-    log.mark("one")
-    log.piece("one", [(1, "row 1"), (2, "new")], last=2)
+    log.watermark("one")
+    log.chunk("one", [(1, "row 1"), (2, "new")], last=2)
     assert came(snapshot, at) == [("u", 2, "new"), ("r", 1, "row 1"), ("r", 2, "new")]
 
 
-def test_the_next_piece_of_two_drivers_comes_once(snapshot: ChangesCase) -> None:
+def test_the_next_chunk_of_two_drivers_comes_once(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
     for driver in ("one", "two"):
-        log.mark(driver)
-        log.piece(driver, [(1, "row 1"), (2, "row 2")], last=2)
+        log.watermark(driver)
+        log.chunk(driver, [(1, "row 1"), (2, "row 2")], last=2)
     assert [number for _, number, _ in came(snapshot, at)] == [1, 2]
 
 
-def test_a_piece_whose_mark_is_not_the_last_one_is_left_out(snapshot: ChangesCase) -> None:
+def test_a_chunk_whose_watermark_is_not_the_last_one_is_left_out(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
-    log.mark("one")
-    log.mark("two")
+    log.watermark("one")
+    log.watermark("two")
     snapshot.database.run("UPDATE rows SET body = 'new' WHERE id = 1")
-    log.piece("one", [(1, "row 1"), (2, "row 2")], last=2)
+    log.chunk("one", [(1, "row 1"), (2, "row 2")], last=2)
     assert came(snapshot, at) == [("u", 1, "new")]
 
 
-def test_who_begins_behind_a_mark_takes_no_row_of_its_piece(snapshot: ChangesCase) -> None:
-    """What has changed in between is unknown there. The next piece brings them."""
+def test_who_begins_behind_a_watermark_takes_no_row_of_its_chunk(snapshot: ChangesCase) -> None:
+    """What has changed in between is unknown there. The next chunk brings them."""
     at, log = quiet(snapshot), Log(snapshot)
-    log.mark("one")
+    log.watermark("one")
     [(lsn,)] = snapshot.database.run("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
-    log.piece("one", [(1, "row 1"), (2, "row 2")], last=2)
+    log.chunk("one", [(1, "row 1"), (2, "row 2")], last=2)
     behind = Position(0, 0, {**at.evidence, "lsn": int(lsn)})
     assert came(snapshot, behind) == []
 
 
-def test_no_place_is_kept_between_a_mark_and_its_piece(snapshot: ChangesCase) -> None:
+def test_no_place_is_kept_between_a_watermark_and_its_chunk(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
-    log.mark("one")
+    log.watermark("one")
     snapshot.database.run("UPDATE rows SET body = 'new' WHERE id = 2")
     source, wanted = snapshot.whole(), range_of(snapshot.partition, Bounds(0, 0, 0, 1, at.evidence))
     [batch] = source.read(wanted, limit())
     behind = Position(0, batch.next_offset, source.evidence(wanted, batch.next_offset))
     assert behind.evidence["at"] == 0
-    log.piece("one", [(1, "row 1"), (2, "row 2")], last=2)
+    log.chunk("one", [(1, "row 1"), (2, "row 2")], last=2)
     assert came(snapshot, behind) == [("r", 1, "row 1")]
 
 
 def test_a_truncated_table_is_read_anew(snapshot: ChangesCase) -> None:
     at, log = quiet(snapshot), Log(snapshot)
-    log.mark("one")
+    log.watermark("one")
     snapshot.database.run("TRUNCATE rows")
-    log.piece("one", [(1, "row 1"), (2, "row 2")], last=2)
+    log.chunk("one", [(1, "row 1"), (2, "row 2")], last=2)
     source = snapshot.whole()
     wanted = range_of(snapshot.partition, source.available_offsets({snapshot.partition: at})[snapshot.partition])
     batches = [*source.read(wanted, limit())]
@@ -310,9 +317,9 @@ def test_rows_wait_for_transactions_that_are_open(snapshot: ChangesCase, monkeyp
 def test_all_rows_come_wherever_batches_and_ranges_end(
     database: Database, monkeypatch: pytest.MonkeyPatch, most: int, records: int, batches: int, live: bool
 ) -> None:
-    """A batch, or a range, may end with the last row of a piece, before its commit is read."""
+    """A batch, or a range, may end with the last row of a chunk, before its commit is read."""
     monkeypatch.setattr(reading, "MOST_ROWS", most)
-    monkeypatch.setattr(chunks, "PIECES", 2)
+    monkeypatch.setattr(chunks, "CHUNKS", 2)
     case = ChangesCase(database, snapshot="initial", snapshot_rows=4)
     database.run("INSERT INTO rows (body) SELECT 'row ' || n FROM generate_series(1, 13) n")
     at, told = case.begin(), list[int]()

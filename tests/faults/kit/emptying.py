@@ -1,23 +1,25 @@
-"""A table of a database as a source, whose target is compared with it, number by number."""
+"""A table of a database as a source, while processes are killed and others write to it: its target is compared with it,
+number by number."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pytest
+
+from tests.faults.kit import attempts
 from tests.faults.kit.filling import Tables as SinkTables
-from tests.faults.kit.journeys import TRY_AGAIN
-from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
-ATTEMPTS = 12
 ROWS = 6_000
 STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled")
-KILLED = -9
-"""By a fault that an attempt before did not reach."""
 CHANGES: dict[str, Any] = {
     "deleted": "DELETE FROM orders WHERE id % 3 = 0",
     "all deleted": "DELETE FROM orders",
@@ -35,10 +37,18 @@ class Emptying:
     """A table into a file, or into another table."""
 
     site: Site
+    system: str
+    """As people call it."""
     database: Tables
     into: str
     filled: str
     """The statement that inserts rows, with their `{count}`."""
+    writing: Callable[[Any, random.Random], AbstractContextManager[None]]
+    """Others write the table until the context is left."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.system} → {self.into}"
 
     def apply(self, table: str, number: str) -> None:
         """`number` is a column that counts."""
@@ -58,17 +68,10 @@ class Emptying:
         self.database.run(self.filled.format(count=count))
 
     def attempt(self, *words: str) -> int:
-        with self.site.start("run", "copy", "--engine", "inline", *words) as driver:
-            return ended(driver)
+        return attempts.attempt(self.site, "copy", *words)
 
     def run_until_done(self) -> None:
-        codes = []
-        for _ in range(ATTEMPTS):
-            codes.append(self.attempt())
-            if codes[-1] == 0:
-                return
-            assert codes[-1] in (*TRY_AGAIN, KILLED), codes
-        raise AssertionError(f"not done after {ATTEMPTS} attempts: {codes}")
+        attempts.run_until_done(self.site, "copy")
 
     def arrived(self) -> list[int]:
         if self.into == "table":
@@ -85,3 +88,50 @@ class Emptying:
         row.duplicates = sum(one["possible_duplicates"] for one in receipts)
         assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == len(arrived)
         assert row.duplicates == 0
+
+
+class EmptyingFaults:
+    """Of each database: inherit it, and give it a fixture `emptying`."""
+
+    @pytest.mark.parametrize("step", STEPS)
+    def test_a_process_killed_at_a_step(
+        self, emptying: Emptying, row: FaultRow, seeded: random.Random, step: str
+    ) -> None:
+        row.describe(f"SIGKILL at {step}", where=emptying.where, database="SQLite")
+        emptying.feed(ROWS)
+        emptying.site.fault(step, passes=seeded.randrange(2))
+        emptying.attempt()
+        row.strikes()
+        emptying.feed(500)
+        emptying.run_until_done()
+        row.moves_again()
+        emptying.check(row)
+
+    def test_kills_beside_busy_writers(self, emptying: Emptying, row: FaultRow, seeded: random.Random) -> None:
+        row.describe("SIGKILL at random steps, writers busy", where=emptying.where, database="SQLite")
+        with emptying.writing(emptying.database, seeded):
+            row.strikes()
+            for number in range(5):
+                emptying.site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+                emptying.attempt(*(("--window", "4s") if number % 2 else ()))
+        emptying.run_until_done()
+        row.moves_again()
+        emptying.check(row)
+
+    @pytest.mark.parametrize("what", CHANGES)
+    @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "lane-started"])
+    def test_rows_that_change_between_two_attempts_stop_nothing(
+        self, emptying: Emptying, row: FaultRow, step: str, what: str
+    ) -> None:
+        """What is in a table counts, also when it is gone in the source. A file loses what no receipt covers, and gets
+        what is there now."""
+        row.describe(f"SIGKILL at {step}, then rows {what}", where=emptying.where, database="SQLite")
+        emptying.feed(ROWS)
+        emptying.site.fault(step)
+        assert emptying.attempt() != 0
+        kept = Counter(emptying.arrived()) if emptying.into == "table" else Counter[int]()
+        emptying.database.run(CHANGES[what])
+        emptying.feed(10)
+        emptying.run_until_done()
+        left = Counter(number for (number,) in emptying.database.run("SELECT id FROM orders"))
+        assert Counter(emptying.arrived()) == left | kept

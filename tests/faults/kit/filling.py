@@ -1,19 +1,24 @@
-"""Files into a table of a database, which is compared row by row with what was written into the files."""
+"""Files into a table of a database, while processes are killed or stand still and the server ends sessions: the table
+is compared row by row with what was written into the files, by the driver of the database alone."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pytest
+
+from tests.faults.kit import attempts
 from tests.faults.kit.journeys import TRY_AGAIN
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import LIMIT_S, ended, go_on, is_alive, stopped_at, wait_for
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
-ATTEMPTS = 12
 ROWS = 8_000
 STEPS = ("found", "planned", "lane-started", "batch-written", "before-receipt", "executed", "settled")
 PLACES = ("north", "south")
@@ -33,10 +38,18 @@ class Filling:
     """Two files of lines into one table."""
 
     site: Site
+    system: str
+    """As people call it."""
     database: Tables
+    ending_sessions: Callable[[Any, random.Random], AbstractContextManager[list[int]]]
+    """The server ends sessions of the sink at random moments until the context is left; the list says how many."""
     changes: dict[str, dict[int, int]] = field(default_factory=lambda: {place: {} for place in PLACES})
     """Of change events: the rows that there are, by place and number."""
     written: int = 0
+
+    @property
+    def where(self) -> str:
+        return f"file → {self.system}"
 
     def apply(self, errors: Any = None, **sink: Any) -> None:
         form = "debezium" if sink.get("mode") == "upsert" else "json"
@@ -69,17 +82,10 @@ class Filling:
             self.append(place, [_change(place, there, seeded) for _ in range(count)])
 
     def start(self) -> Any:
-        return self.site.start("run", "fill", "--engine", "inline")
+        return attempts.start(self.site, "fill")
 
     def run_until_done(self) -> None:
-        codes = []
-        for _ in range(ATTEMPTS):
-            with self.start() as driver:
-                codes.append(ended(driver))
-            if codes[-1] == 0:
-                return
-            assert codes[-1] in TRY_AGAIN, codes
-        raise AssertionError(f"not done after {ATTEMPTS} attempts: {codes}")
+        attempts.run_until_done(self.site, "fill")
 
     def check(self, row: FaultRow) -> None:
         """Each row once, and those of a file in its order."""
@@ -129,3 +135,97 @@ def _change(place: str, there: dict[int, int], seeded: random.Random) -> dict[st
         n = seeded.choice([one for one in range(300) if one not in there])
     there[n] = v
     return {"op": "u" if before else "c", "before": before, "after": {"place": place, "n": n, "v": v}}
+
+
+class FillingFaults:
+    """Of each database: inherit it, and give it a fixture `filling`."""
+
+    @pytest.mark.parametrize("step", [STEPS[3], *STEPS[:3], *STEPS[4:]])
+    def test_a_process_killed_at_a_step(
+        self, filling: Filling, row: FaultRow, seeded: random.Random, step: str
+    ) -> None:
+        row.describe(f"SIGKILL at {step}", where=filling.where, database="SQLite")
+        filling.feed(ROWS)
+        filling.apply()
+        filling.site.fault(step, passes=seeded.randrange(2))
+        with filling.start() as driver:
+            ended(driver)
+        row.strikes()
+        filling.feed(500)
+        filling.run_until_done()
+        row.moves_again()
+        filling.check(row)
+
+    @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "lane-started"])
+    def test_a_process_that_stood_still_writes_nothing_when_it_wakes_up(
+        self, filling: Filling, row: FaultRow, step: str
+    ) -> None:
+        row.describe(f"SIGSTOP at {step} past the deadline", where=filling.where, database="SQLite")
+        filling.feed(ROWS)
+        filling.apply()
+        filling.site.fault(step, "stop")
+        with filling.start() as driver:
+            there = stopped_at(filling.site, step, driver)
+            assert there is not None
+            row.strikes()
+            filling.run_until_done()
+            row.moves_again()
+            go_on(there)
+            wait_for(lambda: there == driver.pid or not is_alive(there), "the end of the worker")
+            assert ended(driver, LIMIT_S) in (0, *TRY_AGAIN)
+        filling.feed(500)
+        filling.run_until_done()
+        filling.check(row)
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_the_server_ends_sessions(
+        self, filling: Filling, row: FaultRow, seeded: random.Random, number: int
+    ) -> None:
+        row.describe("sessions ended by the server at random", where=filling.where, database="SQLite")
+        filling.feed(ROWS)
+        filling.apply()
+        row.strikes()
+        with filling.ending_sessions(filling.database, seeded) as ended_ones:
+            for attempt in range(attempts.ATTEMPTS):
+                if attempt >= 4 and ended_ones[0]:
+                    break
+                with filling.start() as driver:
+                    assert ended(driver) in (0, *TRY_AGAIN)
+                filling.feed(2_000)
+        filling.run_until_done()
+        row.moves_again()
+        assert ended_ones[0] > 0
+        filling.check(row)
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_changes_with_kills(self, filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
+        """Inserts, updates, also of keys, and deletes of few keys: the table ends as the rows would have."""
+        row.describe("SIGKILL at random steps, with change events", where=f"{filling.where}, upsert", database="SQLite")
+        filling.feed_changes(ROWS, seeded)
+        filling.apply(mode="upsert")
+        row.strikes()
+        for _ in range(3):
+            filling.site.fault(seeded.choice(STEPS[2:]), passes=seeded.randrange(3))
+            with filling.start() as driver:
+                ended(driver)
+            filling.feed_changes(300, seeded)
+        filling.run_until_done()
+        row.moves_again()
+        filling.check_changes(row)
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_refused_rows_with_kills(self, filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
+        """Each is a dead letter of the attempt that has a receipt, whichever attempts were refused it before."""
+        row.describe("SIGKILL at random steps, with rows that it refuses", where=filling.where, database="SQLite")
+        filling.database.run("ALTER TABLE t ADD CHECK (n % 40 <> 0)")
+        filling.feed(2_000)
+        filling.apply(errors={"tolerance": "all"})
+        row.strikes()
+        for _ in range(3):
+            filling.site.fault(seeded.choice(STEPS[2:]), passes=seeded.randrange(3))
+            with filling.start() as driver:
+                ended(driver)
+            filling.feed(300)
+        filling.run_until_done()
+        row.moves_again()
+        filling.check_refused(row, 40)

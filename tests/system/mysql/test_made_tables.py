@@ -8,7 +8,7 @@ import pytest
 
 from tests.mariadb import Database, MariaDB
 from tests.site import Site
-from tests.system.mysql.test_table_sink import FIELDS, UNREACHABLE, apply, run, write
+from tests.table_connectors import FIELDS, UNREACHABLE, apply, run, write
 
 pytestmark = pytest.mark.server
 

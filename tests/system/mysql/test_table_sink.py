@@ -12,11 +12,10 @@ from connect_core.systems.mysql.options import MysqlSinkOptions
 from connect_core.systems.mysql.sink import MysqlSink
 from tests.mariadb import Database, MariaDB
 from tests.site import Site
+from tests.table_connectors import FIELDS, UNREACHABLE, apply, apply_changes, event, run, write
 
 pytestmark = pytest.mark.server
 
-FIELDS = {"id": "int64", "name": "text"}
-UNREACHABLE = 3
 TOLERANT = {"tolerance": "all"}
 
 
@@ -25,31 +24,8 @@ def database(mariadb: MariaDB) -> Database:
     return Database(mariadb)
 
 
-def apply(site: Site, sink: dict[str, Any], fields: Any = FIELDS, **more: Any) -> None:
-    parse = {"format": "json", "fields": fields}
-    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
-
-
-def run(site: Site, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", code=code)
-
-
-def write(site: Site, *rows: object, name: str = "a.log") -> None:
-    with (site.folder / name).open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
 def letters(site: Site) -> list[dict[str, Any]]:
     return site.json("dead-letters", "list", "a", "--last", "999")["dead_letters"][::-1]  # type: ignore[no-any-return]
-
-
-def event(op: str, before: object, after: object) -> dict[str, Any]:
-    return {"op": op, "before": before, "after": after}
-
-
-def apply_changes(site: Site, sink: dict[str, Any], fields: Any = FIELDS, **more: Any) -> None:
-    parse = {"format": "debezium", "fields": fields}
-    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
 
 
 ODD = "Zoë \"Z\" 'q' '' \\N \\' ,;\n\t\0\x1a % _ 🙂"

@@ -11,7 +11,7 @@ import pytest
 from tests.mariadb import Database, MariaDB
 from tests.mysql_writers import TABLE
 from tests.site import Site
-from tests.system.mysql.test_table_sink import UNREACHABLE
+from tests.table_connectors import UNREACHABLE, run
 
 pytestmark = pytest.mark.server
 
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.server
 @pytest.fixture
 def database(mariadb: MariaDB) -> Database:
     return Database(mariadb)
-
-
-def run(site: Site, *words: str, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", *words, code=code)
 
 
 def to_file(site: Site, database: Database, **options: Any) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from tests.mariadb import Database, MariaDB
 from tests.site import Site
-from tests.system.mysql.test_table_sink import ODD, apply, run, write
+from tests.system.mysql.test_table_sink import ODD
+from tests.table_connectors import apply, run, write
 
 pytestmark = pytest.mark.server
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import run
 
 pytestmark = pytest.mark.server
 
@@ -138,7 +139,3 @@ def filled(database: Database, kinds: list[tuple[str, Any, list[tuple[str, Any]]
     for row in range(max(len(values) for *_, values in kinds)):
         written = [values[row][0] if row < len(values) else "NULL" for *_, values in kinds]
         database.run(f"INSERT INTO kinds VALUES ({row}, {', '.join(written)})")
-
-
-def run(site: Site) -> None:
-    site.waybill("run", "a", "--engine", "inline")

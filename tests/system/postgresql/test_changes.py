@@ -14,6 +14,7 @@ from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import run
 
 pytestmark = pytest.mark.server
 
@@ -26,10 +27,6 @@ def database(postgres_url: str) -> Iterator[Database]:
     made = Database(postgres_url)
     yield made
     made.drop_slots()
-
-
-def run(site: Site, *words: str, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", *words, code=code)
 
 
 def to_file(site: Site, database: Database, *tables: str, **options: Any) -> None:

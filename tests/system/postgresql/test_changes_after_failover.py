@@ -16,6 +16,7 @@ from connect_core.stack import postgresql
 from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import run
 
 pytestmark = pytest.mark.server
 
@@ -84,10 +85,6 @@ def begun(site: Site, server: Server) -> None:
     server.database.run("CREATE TABLE orders (id int PRIMARY KEY)")
     site.apply("a", {"source": server.database.changes("orders"), "sink": {"file": {"path": "out.jsonl"}}})
     run(site)
-
-
-def run(site: Site, *words: str, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", *words, code=code)
 
 
 def arrived(site: Site) -> list[int]:

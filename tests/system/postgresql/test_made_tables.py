@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from connect_core.systems.postgresql.making import tried
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import run, write
 
 pytestmark = pytest.mark.server
 
@@ -49,20 +49,11 @@ def apply(site: Site, sink: dict[str, Any], fields: Any = None, **parse: Any) ->
     site.apply("a", document)
 
 
-def run(site: Site, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", code=code)
-
-
 def probed(site: Site, code: int) -> str:
     with site.start("check", "a.yaml", "--probe") as process:
         said, _ = process.communicate(timeout=60)
     assert process.returncode == code, said
     return str(said)
-
-
-def write(site: Site, *rows: object, name: str = "a.log") -> None:
-    with (site.folder / name).open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def test_a_table_is_made_and_a_column_is_added(bare_site: Site, database: Database) -> None:

@@ -15,6 +15,7 @@ from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import ended
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import run
 
 pytestmark = pytest.mark.server
 
@@ -51,10 +52,6 @@ def write(site: Site, begin: int, end: int, every: int = EVERY) -> None:
 def copy(source: str, target: str) -> None:
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
-
-
-def run(site: Site, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", code=code)
 
 
 def killed(site: Site, step: str) -> None:

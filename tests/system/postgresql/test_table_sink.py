@@ -12,34 +12,14 @@ from connect_core.systems.postgresql.options import PostgresSinkOptions
 from connect_core.systems.postgresql.sink import PostgresSink
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import FIELDS, UNREACHABLE, apply, apply_changes, event, run, write
 
 pytestmark = pytest.mark.server
-
-FIELDS = {"id": "int64", "name": "text"}
-UNREACHABLE = 3
 
 
 @pytest.fixture
 def database(postgres_url: str) -> Database:
     return Database(postgres_url)
-
-
-def apply(site: Site, sink: dict[str, Any], fields: Any = FIELDS, **more: Any) -> None:
-    parse = {"format": "json", "fields": fields}
-    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
-
-
-def run(site: Site, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", code=code)
-
-
-def write(site: Site, *rows: object, name: str = "a.log") -> None:
-    with (site.folder / name).open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
-def event(op: str, before: object, after: object) -> dict[str, Any]:
-    return {"op": op, "before": before, "after": after}
 
 
 def test_each_record_is_one_more_row(bare_site: Site, database: Database) -> None:
@@ -253,11 +233,6 @@ def test_changes_are_done_to_the_rows(bare_site: Site, database: Database) -> No
     write(bare_site, event("d", two, None), event("u", None, one | {"name": "last"}))
     run(bare_site)
     assert database.run(now) == [(1, "last", "north")]
-
-
-def apply_changes(site: Site, sink: dict[str, Any], **more: Any) -> None:
-    parse = {"format": "debezium", "fields": FIELDS}
-    site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": sink, "parse": parse, **more})
 
 
 def test_an_update_that_changes_the_key_takes_the_old_row_with_it(bare_site: Site, database: Database) -> None:

@@ -12,20 +12,15 @@ import pytest
 
 from tests.postgres_tables import Database
 from tests.site import Site
+from tests.table_connectors import UNREACHABLE, run
 from tests.table_writers import TABLE, writing
 
 pytestmark = pytest.mark.server
-
-UNREACHABLE = 3
 
 
 @pytest.fixture
 def database(postgres_url: str) -> Database:
     return Database(postgres_url)
-
-
-def run(site: Site, *words: str, code: int = 0) -> str:
-    return site.waybill("run", "a", "--engine", "inline", *words, code=code)
 
 
 def to_file(site: Site, database: Database, table: str = "orders", **options: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.postgres_tables import Database
 from tests.site import Site
-from tests.system.postgresql.test_table_sink import apply, run, write
+from tests.table_connectors import apply, run, write
 
 pytestmark = pytest.mark.server
 

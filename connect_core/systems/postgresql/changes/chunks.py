@@ -1,4 +1,4 @@
-"""Pieces of a table, written into the log among its changes (`snapshots`)."""
+"""Chunks of a table, written into the log among its changes (`snapshots`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from connect_core.systems.postgresql.changes.slots import look_at_slot, tables_o
 from connect_core.systems.postgresql.changes.snapshots import (
     CHUNK,
     END,
-    MARK,
     REQUEST,
     ROW,
+    WATERMARK,
     Chunk,
     Key,
     SnapshotProgress,
@@ -31,10 +31,10 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
 
-PIECES = 8
+CHUNKS = 8
 """So many are written before they are read: until then the log keeps them, too."""
 _WAIT_S, _AGAIN_S = 5.0, 0.01
-"""How long a look waits for transactions that were open at the mark."""
+"""How long a look waits for transactions that were open at the watermark."""
 
 _COLUMNS = """
 SELECT a.attname, a.attnum = ANY (i.indkey), a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
@@ -88,8 +88,8 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
 
 
 def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str) -> None:
-    """Writes the next pieces behind where the log has come to; fewer where a transaction stays open."""
-    for _ in range(PIECES):
+    """Writes the next chunks behind where the log has come to; fewer where a transaction stays open."""
+    for _ in range(CHUNKS):
         if not progress.tables:
             return
         after = _write_chunk(asking, options, progress, where)
@@ -101,15 +101,15 @@ def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: Snap
 def _write_chunk(
     asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str
 ) -> SnapshotProgress | None:
-    """How far the rows have come with it; None where a transaction stayed open that had begun before the mark."""
+    """How far the rows have come with it; None where a transaction stayed open that had begun before the watermark."""
     (schema, table), slot = progress.tables[0], options.slot_name
-    mark = secrets.token_hex(8)
-    asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, MARK), mark))
+    watermark = secrets.token_hex(8)
+    asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, WATERMARK), watermark))
     if not _all_have_ended(asking):
         return None
     with _one_snapshot(asking):
         described = _described(asking, schema, table, where)
-        _say(asking, prefix(slot, CHUNK), Chunk(mark, described.relation, progress.after).text(described.names))
+        _say(asking, prefix(slot, CHUNK), Chunk(watermark, described.relation, progress.after).text(described.names))
         asking.execute(*_rows(described, prefix(slot, ROW), progress.after, options.snapshot_rows))
         keys = asking.fetchall()
         last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
@@ -125,7 +125,7 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:
     found = asking.fetchall()
     if not found:
         raise ConfigError(
-            f"Rows of table {schema}.{table} cannot be read piece by piece: it is gone, or has no primary key",
+            f"Rows of table {schema}.{table} cannot be read chunk by chunk: it is gone, or has no primary key",
             where=where,
             next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
         )
@@ -138,8 +138,8 @@ def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:
 
 
 def _all_have_ended(asking: cursor) -> bool:
-    """Whether all transactions have ended that write, and were open at the mark: a commit is in the log before others
-    see it. Only what is in the log behind the mark is unknown to who reads from now on."""
+    """Whether all transactions have ended that write, and were open at the watermark: a commit is in the log before
+    others see it. Only what is in the log behind the watermark is unknown to who reads from now on."""
     asking.execute(_NEWEST)
     newest, until = asking.fetchone(), clock.monotonic() + _WAIT_S
     while True:

@@ -39,9 +39,9 @@ from connect_core.systems.postgresql.changes.slots import lsn_text, publication_
 from connect_core.systems.postgresql.changes.snapshots import (
     CHUNK,
     END,
-    MARK,
     REQUEST,
     ROW,
+    WATERMARK,
     SnapshotProgress,
     Snapshotting,
     parse_chunk,
@@ -93,7 +93,7 @@ class ChangeReader:
         self._options, self._where, self._from, self._offset = options, where, begin, offset
         self._writer = ChangeEventWriter(options.database, primary_key, schemas=options.schemas)
         self._wanted: dict[int, bool] = {}
-        self._prefixes = {one: prefix(options.slot_name, one) for one in (MARK, CHUNK, ROW, END, REQUEST)}
+        self._prefixes = {one: prefix(options.slot_name, one) for one in (WATERMARK, CHUNK, ROW, END, REQUEST)}
         self._snapshot = Snapshotting(begin.progress)
         self._number = begin.number
         self._lsn, self._is_within = begin.lsn, False
@@ -196,9 +196,9 @@ class ChangeReader:
         """What is said to the reader of this slot."""
         if message.prefix == self._prefixes[ROW]:
             self._row(message.text, lsn)
-        elif message.prefix == self._prefixes[MARK]:
+        elif message.prefix == self._prefixes[WATERMARK]:
             self._keep_place()
-            self._snapshot.marked(message.text)
+            self._snapshot.watermark_came(message.text)
         elif message.prefix == self._prefixes[CHUNK]:
             chunk, names = parse_chunk(message.text)
             self._writer.knows_chunk(chunk.relation, names)

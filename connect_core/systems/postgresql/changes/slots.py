@@ -44,7 +44,7 @@ FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(upto)s::pg_lsn, %(most)s, '
                                          'publication_names', %(publication)s, 'messages', 'true')
 """
 """Changes of rows by the first byte of each message (I, U, D; T has a number of tables; M may be for us),
-how many messages, and whether a piece of a snapshot and a request for one are among them."""
+how many messages, and whether a chunk of a snapshot and a request for one are among them."""
 _PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
 _FORMS = """
 SELECT '', concat_ws('.', p.oid, p.xmin) FROM pg_publication p WHERE pubname = %(publication)s
@@ -100,7 +100,7 @@ class Counted(NamedTuple):
     more: bool
     """Whether there may be more behind them."""
     has_chunk: bool
-    """Whether a piece of a snapshot begins among them."""
+    """Whether a chunk of a snapshot begins among them."""
     has_request: bool
     """Whether a snapshot is asked for among them."""
 

@@ -1,10 +1,10 @@
 """Rows of a table within the stream of its changes, so that each is as it was at its place there. Pure.
 
-`chunks` writes pieces of a table into the log, as messages, each piece in a transaction. They come out of the slot
-among the changes, the same ones each time. A piece was read a moment before its commit: a row that has changed in
-between came as a change already, and what the piece has of it is old. So before a piece is read, a mark is written into
-the log, and rows whose keys have changed between the mark and the piece are left out. How far the pieces have come
-follows from the log as well: one that does not begin where the one before it ended is left out.
+`chunks` writes chunks of a table into the log, as messages, each chunk in a transaction. They come out of the slot
+among the changes, the same ones each time. A chunk was read a moment before its commit: a row that has changed in
+between came as a change already, and what the chunk has of it is old. So before a chunk is read, a watermark is written
+into the log, and rows whose keys have changed between the watermark and the chunk are left out. How far the chunks have
+come follows from the log as well: one that does not begin where the one before it ended is left out.
 
 DBLog: A Watermark Based Change-Data-Capture Framework, https://arxiv.org/abs/2010.12597
 """
@@ -21,7 +21,7 @@ from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relat
 
 Key = tuple[str, ...]
 
-MARK, CHUNK, ROW, END, REQUEST = "mark", "chunk", "row", "end", "request"
+WATERMARK, CHUNK, ROW, END, REQUEST = "watermark", "chunk", "row", "end", "request"
 
 
 def prefix(slot: str, kind: str) -> str:
@@ -50,9 +50,9 @@ class SnapshotProgress(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What is said before the rows of a piece."""
+    """What is said before the rows of a chunk."""
 
-    mark: str
+    watermark: str
     relation: Relation
     after: Key | None
 
@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
         of = self.relation
         columns = [[one.name, one.of_key, one.kind, one.modifier, names.get(one.kind, "")] for one in of.columns]
         said = {
-            "mark": self.mark,
+            "watermark": self.watermark,
             "oid": of.oid,
             "schema": of.schema,
             "table": of.table,
@@ -76,15 +76,15 @@ def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
     columns = tuple(LoggedColumn(*one[:4]) for one in said["columns"])
     names = {one[2]: one[4] for one in said["columns"] if one[4]}
     after = None if said["after"] is None else (*said["after"],)
-    return Chunk(said["mark"], Relation(said["oid"], said["schema"], said["table"], 0, columns), after), names
+    return Chunk(said["watermark"], Relation(said["oid"], said["schema"], said["table"], 0, columns), after), names
 
 
 @dataclass
 class _Window:
-    """Since a mark: by table (its oid: a name may be another table's by then) the keys of rows that have changed.
+    """Since a watermark: by table (its oid: a name may be another table's by then) the keys of rows that have changed.
     `void`: of which tables more has changed than that."""
 
-    mark: str
+    watermark: str
     changed: set[tuple[int, Key]] = field(default_factory=set)
     void: set[int] = field(default_factory=set)
 
@@ -100,12 +100,12 @@ class Snapshotting:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a mark without its piece: who begins to read behind the mark does not know what changed."""
+        """Whether there is a watermark without its chunk: who begins to read behind it does not know what changed."""
         return self._window is not None
 
-    def marked(self, mark: str) -> None:
-        """A mark before this one has no piece any more."""
-        self._window = _Window(mark)
+    def watermark_came(self, watermark: str) -> None:
+        """A watermark before this one has no chunk any more."""
+        self._window = _Window(watermark)
 
     def changed(self, relation: int, key: Key | None) -> None:
         """A row of this table; None where more has changed, or it is unknown which row."""
@@ -121,15 +121,17 @@ class Snapshotting:
         of, window = chunk.relation, self._window
         self._relation = of.oid
         due = self.progress.tables[:1] == ((of.schema, of.table),) and chunk.after == self.progress.after
-        self._taken = due and window is not None and window.mark == chunk.mark and self._relation not in window.void
+        self._taken = (
+            due and window is not None and window.watermark == chunk.watermark and self._relation not in window.void
+        )
         return self._taken
 
     def takes(self, key: Key) -> bool:
-        """Whether this row of the piece is as it is in the stream."""
+        """Whether this row of the chunk is as it is in the stream."""
         return self._taken and self._window is not None and (self._relation, key) not in self._window.changed
 
     def ends(self, last: Key | None) -> None:
-        """`last` is the key of the last row of the piece; None where the table has no more."""
+        """`last` is the key of the last row of the chunk; None where the table has no more."""
         if self._taken:
             done = last is None
             self.progress = SnapshotProgress(self.progress.tables[1:] if done else self.progress.tables, last)

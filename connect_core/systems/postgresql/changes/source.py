@@ -206,9 +206,9 @@ class PostgresChangesSource:
         upto, _ = slots.end_of_log(asking)
         counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
         unread = bool(place.progress.tables)
-        # A position may be where a piece ends, and have its place before it: then that piece is counted, and was read.
-        has_piece = counted.has_chunk and place.number + counted.changes > offset
-        if unread and not has_piece and not counted.more:
+        # A position may be where a chunk ends, and have its place before it: then that chunk is counted, and was read.
+        has_chunk_to_come = counted.has_chunk and place.number + counted.changes > offset
+        if unread and not has_chunk_to_come and not counted.more:
             write_chunks(asking, self._options, place.progress, self._where)
             upto, _ = slots.end_of_log(asking)
             counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)

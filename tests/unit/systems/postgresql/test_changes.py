@@ -153,8 +153,8 @@ def test_messages_say_what_the_protocol_has() -> None:
     assert decoded(b"U" + oid + b"K" + values("1", None) + b"N" + values("2", UNCHANGED)) == key_moved
     assert decoded(b"D" + oid + b"O" + values("1", "a")) == Change("d", 7, None, ["1", "a"], False)
     assert decoded(b"T" + struct.pack(">IBII", 2, 0, 7, 8)) == Truncate((7, 8))
-    said = b"M\1" + struct.pack(">Q", 9) + b"waybill.s.mark\0" + struct.pack(">I", 3) + b"one"
-    assert decoded(said) == Said("waybill.s.mark", "one")
+    said = b"M\1" + struct.pack(">Q", 9) + b"waybill.s.watermark\0" + struct.pack(">I", 3) + b"one"
+    assert decoded(said) == Said("waybill.s.watermark", "one")
 
 
 def test_the_key_of_a_record_is_that_of_the_row() -> None:
@@ -174,9 +174,9 @@ def test_places_in_the_log() -> None:
     assert lsn_text(lsn_of("16/B374D848")) == "16/B374D848"
 
 
-def test_a_piece_is_the_same_after_it_was_written() -> None:
-    piece = Chunk("one", ORDERS._replace(oid=0, identity=0), ("1",))
-    assert parse_chunk(piece.text({})) == (piece, {})
+def test_a_chunk_is_the_same_after_it_was_written() -> None:
+    chunk = Chunk("one", ORDERS._replace(oid=0, identity=0), ("1",))
+    assert parse_chunk(chunk.text({})) == (chunk, {})
     assert SnapshotProgress.parse(SnapshotProgress((("public", "orders"),), ("1",)).as_json()) == SnapshotProgress(
         (("public", "orders"),), ("1",)
     )
@@ -185,11 +185,11 @@ def test_a_piece_is_the_same_after_it_was_written() -> None:
 def test_a_request_while_rows_come_is_behind_them() -> None:
     reading = Snapshotting(SnapshotProgress((("public", "orders"),), None))
     reading.requested((("public", "orders"), ("public", "others")))
-    reading.marked("one")
+    reading.watermark_came("one")
     assert reading.begins(Chunk("one", ORDERS, None))
     reading.ends(None)
     assert reading.progress == SnapshotProgress((("public", "orders"), ("public", "others")), None)
-    assert not reading.begins(Chunk("one", ORDERS, None)), "its mark was used"
+    assert not reading.begins(Chunk("one", ORDERS, None)), "its watermark was used"
 
 
 def test_a_pattern_needs_a_publication() -> None:
