@@ -30,6 +30,7 @@ from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
 from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
+from connect_core.config.registries import unallowed_registries
 from connect_core.config.row_types import last_rows, unfit_transforms
 from connect_core.config.ruling import advice, unfit_events, unfit_rules
 from connect_core.config.schema_files import Unread, with_schemas
@@ -159,7 +160,7 @@ def _examined(
             told = (fault_at((fault.path,), fault.message, written) for fault in translated.faults)
             return _Examined(written, {}, faults=tuple(told))
         written = flat.with_lines(translated, written)
-    around = Surroundings(home, settings.files_roots, written.file)
+    around = Surroundings(home, settings.files_roots, settings.allowed_hosts, written.file)
     try:
         data = with_fields(with_schemas(dict(written.data), around.roots), found or {})
     except Unread as why:
@@ -176,6 +177,7 @@ def _examined(
         faults += second.faults
         data = with_errors_sink(data, second)
     faults += _engine_faults(data, home, written)
+    faults += [fault_at(*wrong, written) for wrong in unallowed_registries(data, settings.allowed_hosts)]
     if not faults and data.get("examples"):
         data["examples"] = with_absolute_paths(data["examples"], around.roots)
     if len(ends) == len(ROLES) and not faults:

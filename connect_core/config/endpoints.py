@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from connect_core.config import connections, option_models
+from connect_core.config import addresses, connections, option_models
 from connect_core.config.faults import fault_at, model_faults, nearest
 from connect_core.config.home import folder_of
 from connect_core.config.ledger_url import SQLITE_FILE
@@ -28,10 +28,11 @@ from connect_core.sdk.values import Json
 class Surroundings:
     """What a document is read against. `file` is where it was written, while it is a file. `pinned` is what connections
     said when something was planned with them, by role: it counts where that is another place than now
-    (delivery rule 8)."""
+    (delivery rule 8). `hosts` are the servers that may be named; none of them: all may."""
 
     home: Path | None
     roots: tuple[Path, ...]
+    hosts: tuple[str, ...] = ()
     file: Path | None = None
     pinned: Mapping[str, Json] = field(default_factory=dict)
 
@@ -92,6 +93,9 @@ def read_end(
     ]
     options, path_faults = _absolute(model, options, around)
     faults += [fault_at((*place, name), message, written) for name, message in path_faults]
+    faults += [
+        fault_at((*place, *inner), message, written) for inner, message in _address_faults(model, options, around)
+    ]
     own = {name: options.get(name, value) if name != connections.KEY else value for name, value in own.items()}
     options = {**options, **{k: v for k, v in injected.items() if k in option_models.injected_fields(model)}}
     skip = {name for name, _ in path_faults}
@@ -143,6 +147,11 @@ def _absolute(model: type[BaseModel], options: Json, around: Surroundings) -> tu
         except ValueError as error:
             faults.append((name, str(error)))
     return changed, faults
+
+
+def _address_faults(model: type[BaseModel], options: Json, around: Surroundings) -> Iterator[tuple[Place, str]]:
+    for name in option_models.address_fields(model) if around.hosts else ():
+        yield from (((name,), wrong) for wrong in addresses.faults_of(options.get(name), around.hosts))
 
 
 def _model_faults(

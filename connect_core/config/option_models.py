@@ -90,6 +90,11 @@ def header_fields(model: type[BaseModel]) -> list[str]:
     return _marked(model, "kind", "headers")
 
 
+def address_fields(model: type[BaseModel]) -> list[str]:
+    """The options that name servers, of which an installation may allow some (`allowed_hosts`)."""
+    return _marked(model, "kind", "address")
+
+
 def path_fields(model: type[BaseModel]) -> list[str]:
     """The options that name files, and so must be made absolute and stay under the configured roots."""
     return _marked(model, "kind", "path")

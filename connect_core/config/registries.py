@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from connect_core.config.addresses import faults_of
 from connect_core.config.document_parts import DocumentPart
 from connect_core.config.references import REFERENCE, fault_in, is_reference
 from connect_core.config.units import Seconds
+from connect_core.config.written import Place
+from connect_core.sdk.values import Json
 from connect_core.systems.tls import TlsCa
 
 LONGEST_TIMEOUT_S = 30
@@ -36,6 +40,15 @@ def check_secret(text: str) -> str:
     if text and not REFERENCE.fullmatch(text):
         raise ValueError("is a secret in plain text; write a reference: ${env:NAME} or ${file:PATH#KEY}")
     return _sound(text)
+
+
+def unallowed_registries(data: Json, allowed: Sequence[str]) -> Iterator[tuple[Place, str]]:
+    """What is wrong with where a document looks for schemas, where only some servers may be named (`addresses`)."""
+    for part in ("parse", "encode") if allowed else ():
+        given = data.get(part)
+        registry = given.get("registry") if isinstance(given, dict) else None
+        if isinstance(registry, dict):
+            yield from (((part, "registry", "url"), wrong) for wrong in faults_of(registry.get("url"), allowed))
 
 
 class Registry(DocumentPart):

@@ -16,9 +16,11 @@ from connect_core.config.document import ConnectorDocument
 from connect_core.config.document_parts import Endpoint
 from connect_core.config.endpoints import End, Surroundings, read_end
 from connect_core.config.errors_sinks import read_errors_sink
+from connect_core.config.faults import fault_at
 from connect_core.config.letter_keys import letter_key
 from connect_core.config.option_models import find, policy_fields
 from connect_core.config.references import STACK_FORMS, resolve_stack
+from connect_core.config.registries import unallowed_registries
 from connect_core.config.row_types import last_rows
 from connect_core.config.ruling import are_all_elsewhere, pipeline_of, rule_patterns, rule_topics
 from connect_core.config.settings import Settings
@@ -75,7 +77,7 @@ def resolve(
     said: Json = {}
     faults: list[Fault] = []
     injected = _injected(document, settings, uid)
-    around = Surroundings(home, settings.files_roots, pinned=pinned or {})
+    around = Surroundings(home, settings.files_roots, settings.allowed_hosts, pinned=pinned or {})
     for role in ROLES:
         endpoint: Endpoint = getattr(document, role)
         end = read_end(role, endpoint.system, endpoint.options, around, injected, Written({}, where))
@@ -88,6 +90,8 @@ def resolve(
         faults += second.faults
         if second.connection is not None:
             said[errors_sinks.PINNED] = second.connection
+    registries = document.model_dump(include={"parse": {"registry"}, "encode": {"registry"}})
+    faults += [fault_at(*wrong, None) for wrong in unallowed_registries(registries, settings.allowed_hosts)]
     if faults:
         raise ConfigError("The connector cannot run", where=where, faults=tuple(faults))
     return Resolved(
@@ -115,7 +119,7 @@ def resolve(
 
 def resolve_source(document: ConnectorDocument, home: Path | None, settings: Settings) -> Side:
     """The source alone, for those who do not look at the target. Raises as `resolve`."""
-    where, around = f"connector {document.name}", Surroundings(home, settings.files_roots)
+    where, around = f"connector {document.name}", Surroundings(home, settings.files_roots, settings.allowed_hosts)
     wanted, injected = document.source, _injected(document, settings, "")
     end = read_end("source", wanted.system, wanted.options, around, injected, Written({}, where))
     if end.faults:

@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
+from connect_core.config.addresses import fault_of_pattern
 from connect_core.config.home import folder_of
 from connect_core.config.units import Seconds
 from connect_core.config.written import read_text
@@ -48,6 +49,7 @@ class Settings(BaseModel):
     submit_master: str = Field(pattern=MASTER)
     driver_address: str
     files_roots: tuple[Path, ...]
+    allowed_hosts: tuple[str, ...]
     user: str = Field(max_length=200)
     airflow_url: str
     airflow_user: str
@@ -57,6 +59,18 @@ class Settings(BaseModel):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _hosts(cls, value: Any) -> Any:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _sound_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := next(filter(None, map(fault_of_pattern, value)), ""):
+            raise ValueError(wrong)
+        return value
 
     @field_validator("driver_address")
     @classmethod

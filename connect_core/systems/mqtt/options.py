@@ -126,7 +126,12 @@ class MqttBrokerOptions(BaseModel):
         "docs/rocketmq-mqtt.md",
         examples=["standard"],
     )
-    host: str = Field(min_length=1, description="Host of the broker", examples=["mqtt.internal"])
+    host: str = Field(
+        min_length=1,
+        description="Host of the broker",
+        examples=["mqtt.internal"],
+        json_schema_extra={"kind": "address"},
+    )
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
     failover: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_as_list)] = Field(
         default=(),
@@ -134,6 +139,7 @@ class MqttBrokerOptions(BaseModel):
         "order when those before do not answer. For Waybill they are one broker, the one at `host` and `port`: its "
         "nodes have to share sessions and retained messages",
         examples=[["mqtt-2.internal", "mqtt-3.internal:1884"]],
+        json_schema_extra={"kind": "address"},
     )
     protocol: Annotated[Literal["5", "3.1.1"], BeforeValidator(_as_text)] = Field(
         default="5",

@@ -40,7 +40,9 @@ class ClusterOptions(BaseModel):
     """How the cluster is reached, and not which one it is."""
 
     name_servers: NameServers = Field(
-        description='Name servers of the cluster, each "host:port"', examples=[["127.0.0.1:9876"]]
+        description='Name servers of the cluster, each "host:port"',
+        examples=[["127.0.0.1:9876"]],
+        json_schema_extra={"kind": "address"},
     )
     user: str = Field(
         default="", description="User name (access control 2.0) or access key (1.0)", examples=["replication"]

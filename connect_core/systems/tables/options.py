@@ -30,7 +30,12 @@ class DatabaseOptions(BaseModel):
     )
     """How the database is reached, and not which one it is."""
 
-    host: str = Field(min_length=1, description="Where the server is", examples=["db.example.com"])
+    host: str = Field(
+        min_length=1,
+        description="Where the server is",
+        examples=["db.example.com"],
+        json_schema_extra={"kind": "address"},
+    )
     user: str = Field(min_length=1, description="Who writes", examples=["waybill"])
     password: str = Field(default="", description="Of that user, by reference", examples=["${env:SHOP_PASSWORD}"])
     tls: bool = Field(
