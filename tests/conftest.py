@@ -14,6 +14,7 @@ gc.disable()
 
 pytest_plugins = (
     "tests.distribution",
+    "tests.made_ledgers",
     "tests.stages",
     "tests.statements",
     "tests.servers",

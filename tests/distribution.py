@@ -23,6 +23,7 @@ _NEEDS_ROCKETMQ = re.compile(
 _OF_ONE_PROCESS = (
     (  # one demo for all
         "tests/system/demo/test_airflow.py",
+        "tests/system/demo/test_hidden_secrets.py",
         "tests/system/demo/test_readme.py",
         "tests/system/demo/test_rest.py",
     ),

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from connect_core.errors import ConfigError
-from connect_core.ledger import Ledger, check, upgrade
+from connect_core.ledger import Ledger, check, schema, upgrade
 from connect_core.ledger.database import engine_for, parse_url
 from connect_core.ledger.schema import VERSION
 from connect_core.ledger.tables import METADATA
 from tests.contract.ledger.conftest import POSTGRESQL
+from tests.made_ledgers import migrate_or_copy
+
+pytestmark = pytest.mark.usefixtures("migrations")
 
 
 @pytest.fixture(params=["sqlite", POSTGRESQL])
@@ -126,3 +130,19 @@ def test_sqlite_is_for_its_owner_only_with_a_write_ahead_log(tmp_path: Path) -> 
         assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     finally:
         plain.close()
+
+
+def test_ledgers_of_tests_are_as_migrated_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upgrade(f"sqlite:///{tmp_path / 'migrated'}")
+    monkeypatch.setattr(schema, "_migrate", migrate_or_copy)
+    upgrade(f"sqlite:///{tmp_path / 'copied'}")
+    migrated, copied = (_whole(tmp_path / name) for name in ("migrated", "copied"))
+    assert len(migrated) > 30
+    assert [one for one in copied if one not in migrated] == [one for one in copied if 'INTO "ledger"' in one]
+    assert len(copied) == len(migrated)
+    assert copied != migrated, "each has an id of its own"
+
+
+def _whole(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as opened:
+        return [*opened.iterdump()]

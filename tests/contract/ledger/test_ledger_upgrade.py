@@ -20,6 +20,8 @@ from connect_core.work import Outcome
 from tests.contract.ledger.conftest import POSTGRESQL
 from tests.contract.ledger.samples import Q0, Q1, Worker, planned, receipt
 
+pytestmark = pytest.mark.usefixtures("migrations")
+
 FORMER = {"deduplicated": "already", "duplicates": "surplus", "possible_duplicates": "possible_repeats"}
 COUNTS = {"deduplicated": 40, "duplicates": 2, "possible_duplicates": 1}
 FOUND = ScanResult().joined({"copy:0": np.array([[0, 0, 5, 0, 1]])}, {"copy:0": 9}, True, possible_duplicates=3)

@@ -115,7 +115,7 @@ def test_a_dag_is_found_run_and_forgotten(airflow: stack.Stack) -> None:
     path.write_text(DAG.format(dag_id=dag_id))
     with session(airflow) as client:
         try:
-            assert until(lambda: _is_there(client, dag_id), "the DAG is found")
+            assert until(lambda: is_there(client, dag_id), "the DAG is found")
             client.parse_now(dag_id)
             assert client.trigger(dag_id, run_id="asked-for", note="by a test").state == "queued"
             assert finished(client, dag_id, "asked-for").state == "success"
@@ -188,7 +188,7 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
 ) -> None:
     home.apply(name, documents(home, name))
     dag = names.live_dag(name)
-    until(lambda: _is_there(client, dag), "the DAG is found", told=lambda: _of_the_dag_processor(airflow))
+    until(lambda: is_there(client, dag), "the DAG is found", told=lambda: _of_the_dag_processor(airflow))
     home.fault("executed")
     client.trigger(dag, run_id="first")
     run = finished(client, dag, "first")
@@ -217,7 +217,7 @@ def test_a_target_is_verified_as_its_document_says(
     home.apply(name, document)
     dag = names.verify_dag(name)
     home.waybill("run", name, "--engine", "inline")
-    until(lambda: _is_there(client, dag) and _states(client, dag)["success"], "it was verified")
+    until(lambda: is_there(client, dag) and _states(client, dag)["success"], "it was verified")
     assert not _states(client, dag)["failed"]
     out = home.folder / f"{name}.out"
     out.write_text(out.read_text().replace("\n777\n", "\n778\n"))
@@ -238,7 +238,7 @@ def test_a_target_is_verified_as_its_document_says(
     assert "a person must fix this" in log
     assert "Traceback" not in log
     home.waybill("connectors", "delete", name, "--yes")
-    assert not _is_there(client, dag)
+    assert not is_there(client, dag)
 
 
 def _states(client: Airflow, dag: str) -> Counter[str]:
@@ -281,8 +281,8 @@ def _pause_and_delete(home: Site, client: Airflow, name: str) -> None:
     (shown,) = [one for one in home.json("connectors", "list")["connectors"] if one["name"] == name]
     assert shown["switch"] == "on"
     home.waybill("connectors", "delete", name, "--yes")
-    until(lambda: not _is_there(client, names.live_dag(name)), "the DAG is gone")
-    assert not _is_there(client, names.backfill_dag(name))
+    until(lambda: not is_there(client, names.live_dag(name)), "the DAG is gone")
+    assert not is_there(client, names.backfill_dag(name))
 
 
 def _of_the_dag_processor(airflow: stack.Stack) -> str:
@@ -312,7 +312,7 @@ def until(
     return found
 
 
-def _is_there(client: Airflow, dag_id: str) -> bool:
+def is_there(client: Airflow, dag_id: str) -> bool:
     try:
         return not client.dag(dag_id).is_stale
     except ConfigError:

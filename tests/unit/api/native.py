@@ -26,7 +26,9 @@ def server() -> Iterator[httpx.URL]:
 
 
 @pytest.fixture
-def client(server: httpx.URL, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+def client(
+    server: httpx.URL, folder: Path, monkeypatch: pytest.MonkeyPatch, warm_lanes: None
+) -> Iterator[httpx.Client]:
     monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     with httpx.Client(base_url=server.join(PREFIX), trust_env=False) as client:
         yield client

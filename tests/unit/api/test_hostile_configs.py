@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect_core.service.flat_connectors import plugins
-from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, served
+from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, client, server
+
+__all__ = ["client", "server"]
 
 KEYS = sorted(
     {key for one in plugins() for key in one.keys} | SOURCE.keys() | SINK.keys() | {"transforms", "name", "version"}
@@ -26,12 +27,6 @@ VALUES = st.recursive(
 CONFIGS = st.dictionaries(st.sampled_from(KEYS) | st.text(), VALUES, max_size=8)
 CLASSES = st.sampled_from([one.name for one in plugins()])
 BOUNDED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-@pytest.fixture
-def client(folder: Any) -> Iterator[httpx.Client]:
-    with served(gets_change=True) as client:
-        yield client
 
 
 @BOUNDED

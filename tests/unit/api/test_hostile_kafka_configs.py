@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from connect_core.service.kafka_connectors import class_of
 from tests.unit.api.test_hostile_configs import BOUNDED, CLASSES, VALUES
-from tests.unit.api.test_kafka_connect import SINK, SOURCE, client
+from tests.unit.api.test_kafka_connect import SINK, SOURCE, client, server
 
-__all__ = ["client"]
+__all__ = ["client", "server"]
 
 KEYS = sorted({key.name for kind in ("FileStreamSource", "MqttSink") for key in class_of(kind).keys} | SINK.keys())
 CONFIGS = st.dictionaries(st.sampled_from(KEYS) | st.text(), VALUES, max_size=8)

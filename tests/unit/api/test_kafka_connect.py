@@ -38,13 +38,19 @@ SINK = {
 LINES = ("one\n", "two\n", "three\n")
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[httpx.URL]:
+    """One for all tests of a module: it looks for its ledger at each request."""
+    with served(gets_change=False) as client:
+        yield client.base_url
+
+
 @pytest.fixture
-def client(folder: Path) -> Iterator[httpx.Client]:
+def client(server: httpx.URL, folder: Path) -> Iterator[httpx.Client]:
     (folder / "in.txt").write_text("".join(LINES))
     (folder / "conf" / "connections").mkdir(parents=True)
     (folder / "conf" / "connections" / "main.yaml").write_text("rocketmq: {name_servers: ['127.0.0.1:1']}")
-    with served(gets_change=False) as client:
-        client.base_url = f"{client.base_url}/kc"
+    with httpx.Client(base_url=server.join("/kc"), trust_env=False) as client:
         yield client
 
 

@@ -3,8 +3,7 @@ other status, no other answer, and nothing that fails in the server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -21,7 +20,9 @@ from schemathesis.specs.openapi.checks import (
 
 from connect_core.api import kafka_connect, native, native_problems
 from connect_core.api.app import made
-from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, create, served
+from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, client, create, server
+
+__all__ = ["client", "server"]
 
 BELOW = {"": made(gets_change=True).openapi(), native_problems.PREFIX: native.made().openapi()}
 """The documents of the applications that describe their routes, by what is before these."""
@@ -38,12 +39,6 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-
-
-@pytest.fixture
-def client(folder: Path) -> Iterator[httpx.Client]:
-    with served(gets_change=True) as client:
-        yield client
 
 
 @pytest.mark.parametrize("below", BELOW)

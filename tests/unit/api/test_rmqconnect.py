@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, served
+from tests.unit.api.test_rocketmq_connect import SINK, SOURCE, served, server
 from tests.unit.cli.conftest import Typed, Waybill
+
+__all__ = ["server"]
 
 
 @pytest.fixture
-def admin(waybill: Waybill, folder: Path) -> Iterator[Waybill]:
+def admin(waybill: Waybill, folder: Path, server: httpx.URL) -> Waybill:
     """The command, and the file that says where the server is."""
-    with served(gets_change=True) as client:
-        host, port = client.base_url.host, client.base_url.port
-        (folder / "connect.conf").write_text(f"# where it is\nhttpAddr = {host}\nhttpPort={port}\n")
+    (folder / "connect.conf").write_text(f"# where it is\nhttpAddr = {server.host}\nhttpPort={server.port}\n")
 
-        def typed(*words: str) -> Typed:
-            found = waybill("rmqconnect", "-s", "connect.conf", *words)
-            assert found.code == 0, found.err
-            return found
+    def typed(*words: str) -> Typed:
+        found = waybill("rmqconnect", "-s", "connect.conf", *words)
+        assert found.code == 0, found.err
+        return found
 
-        yield typed
+    return typed
 
 
 def test_a_connector_by_the_commands(admin: Waybill, waybill: Waybill, folder: Path) -> None:

@@ -48,9 +48,16 @@ def served(*, gets_change: bool, login: bool = False) -> Iterator[httpx.Client]:
         thread.join()
 
 
-@pytest.fixture
-def client(folder: Path) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[httpx.URL]:
+    """One for all tests of a module: it looks for its ledger at each request."""
     with served(gets_change=True) as client:
+        yield client.base_url
+
+
+@pytest.fixture
+def client(server: httpx.URL, folder: Path) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server, trust_env=False) as client:
         yield client
 
 
