@@ -248,13 +248,13 @@ def test_no_row_is_passed_over_beside_hundreds_of_open_transactions(shown: Table
     follower = Follower(OfNumbers(MysqlSourceOptions.model_validate(options)))
     read: list[int] = []
     with writing_all(shown.database, random.Random(5), WRITERS):
-        until = time.monotonic() + 6
+        until = time.monotonic() + 3
         while time.monotonic() < until:
             read += map(int, filter(None, follower.run()))
     early = len(read)
     read += map(int, filter(None, follower.run()))
     committed = [number for (number,) in shown.database.run("SELECT id FROM orders ORDER BY id")]
-    assert len(committed) > 1_000
+    assert len(committed) > 300
     assert early > 20
     assert read == committed
 
