@@ -5,6 +5,7 @@ The server sets them for a request, as it does the caller, and `opened.reading` 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
     from connect_core.ledger import Ledger
 
 
+ASKED_AGAIN_S = 0.05
+"""For so long a schema is taken for what it was: an upgrade may come between the question and what is read then, too."""
+
+
 class KeptLedgers:
     """Threads may share it. A file that was replaced, as by a backup, is opened again; a schema that was upgraded
-    meanwhile is noticed at the next use."""
+    meanwhile is noticed at the next use, or `ASKED_AGAIN_S` later."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: dict[str, tuple[object, Ledger]] = {}
+        self._asked: dict[str, float] = {}
 
     def knows(self, url: str) -> bool:
         """Whether this very ledger is open."""
@@ -42,7 +48,10 @@ class KeptLedgers:
                 self._kept[url] = identity, Ledger.open(url)
                 return self._kept[url][1]
             ledger = self._kept[url][1]
-        ledger.require_current()
+        begun = time.monotonic()
+        if begun - self._asked.get(url, -ASKED_AGAIN_S) >= ASKED_AGAIN_S:
+            ledger.require_current()
+            self._asked[url] = begun
         return ledger
 
     def close(self) -> None:
@@ -52,6 +61,7 @@ class KeptLedgers:
 
     def _forget(self, url: str) -> None:
         """Who is at work with it ends that first."""
+        self._asked.pop(url, None)
         if before := self._kept.pop(url, None):
             before[1].close()
 

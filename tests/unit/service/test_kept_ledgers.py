@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.ledger import Ledger
 from connect_core.service import connectors
-from connect_core.service.kept_ledgers import KeptLedgers, keeping
+from connect_core.service.kept_ledgers import ASKED_AGAIN_S, KeptLedgers, keeping
 from connect_core.service.opened import AtWork, ledger_exists, reading
 
 
@@ -58,6 +59,7 @@ def test_one_that_was_upgraded_meanwhile_is_refused(opened: AtWork, kept: KeptLe
     with closing(sqlite3.connect(opened.home / "ledger.db")) as newer:
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
         newer.commit()
+    time.sleep(ASKED_AGAIN_S)
     with pytest.raises(ConfigError, match="ahead of this code"):
         opened_now()
 
