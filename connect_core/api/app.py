@@ -45,7 +45,8 @@ def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
     app.mount(kafka_connect.PREFIX, kafka_connect.made())
     app.mount(native_problems.PREFIX, native.made())
     app.add_exception_handler(404, _not_found)
-    app.add_exception_handler(413, _too_long)
+    app.add_exception_handler(408, _not_taken)
+    app.add_exception_handler(413, _not_taken)
     app.add_exception_handler(NotAllowed, _not_allowed)
     app.add_exception_handler(ClientDisconnect, _gone)
     return app
@@ -89,8 +90,10 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return refused(request.scope, 403, str(error))
 
 
-async def _too_long(request: Request, error: Exception) -> Response:
-    return refused(request.scope, 413, error.detail if isinstance(error, HTTPException) else str(error))
+async def _not_taken(request: Request, error: Exception) -> Response:
+    """A body that is too long or too slow."""
+    assert isinstance(error, HTTPException)
+    return refused(request.scope, error.status_code, error.detail)
 
 
 async def _gone(request: Request, error: Exception) -> PlainTextResponse:

@@ -10,6 +10,7 @@ only to the name for which it was typed. That is why pages of other sites stay r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers
@@ -22,6 +23,8 @@ from connect_core.api import kafka_connect, native_problems
 MAX_BYTES = 1 << 20
 """Of a body: a configuration has a few kilobytes."""
 _TOO_LONG = f"A body has at most {MAX_BYTES:,} bytes"
+BODY_S = 30.0
+"""Within which a body has to be whole."""
 _NAMES = ("localhost", "127.0.0.1", "[::1]")
 _OWN = ("", "none", "same-origin")
 
@@ -49,16 +52,24 @@ class Guarded:
 
 
 class _Limited:
-    """What is received, up to the limit: a body may be longer than it was said to be, or not say how long it is."""
+    """What is received, up to the limits: a body may be longer than it was said to be, or not say how long it is, or
+    come a byte at a time."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._left = receive, MAX_BYTES
+        self._ends: float | None = asyncio.get_running_loop().time() + BODY_S
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._ends):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"The body was not whole within {BODY_S:g} s") from None
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise HTTPException(413, _TOO_LONG)
+        if not message.get("more_body", False):
+            self._ends = None  # what comes behind it is that the caller leaves
         return message
 
 

@@ -50,6 +50,7 @@ _BY_STATUS = {
     403: ProblemKind(403, "not-allowed", "The caller may not do this"),
     404: ProblemKind(404, "no-route", "There is no such route"),
     405: ProblemKind(405, "no-method", "The route has no such method"),
+    408: ProblemKind(408, "too-slow", "The body did not come in time"),
     413: ProblemKind(413, "too-long", "The body is too long"),
     503: ProblemKind(503, "unreachable", "Something that it needs does not answer"),
 }

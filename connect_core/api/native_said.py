@@ -58,6 +58,7 @@ _WHY = {
     405: "The route has another method",
     409: "It does not go with what there is, or what is at work",
     412: "It was changed since the revision that If-Match names",
+    408: "The body did not come in time",
     413: "The body is too long",
     422: "What was sent does not hold: all faults are in `errors`",
     428: "It is there, and the request does not say from which revision the change was made",

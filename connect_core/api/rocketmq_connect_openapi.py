@@ -32,6 +32,7 @@ FAILURES: dict[int | str, Said] = {
     },
     404: {"description": "There is no such route", "content": {"text/plain": {}, "application/json": {}}},
     405: {"description": "The route has another method", "content": {"application/json": {}}},
+    408: {"model": Failed, "description": "The body did not come in time"},
     413: {"model": Failed, "description": "The body is too long"},
     503: {"model": Failed, "description": "Tokens cannot be looked up: the ledger does not answer"},
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 ASKED_AGAIN_S = 0.05
-"""For so long a schema is taken for what it was: an upgrade may come between the question and what is read then, too."""
+"""For so long a schema is taken for what it was. An upgrade may as well come between the question and the reading."""
 
 
 class KeptLedgers:

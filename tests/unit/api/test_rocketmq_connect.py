@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 
+from connect_core.api import guarding
 from connect_core.api.app import made
 from connect_core.api.guarding import MAX_BYTES
 from connect_core.config.references import MASK
@@ -305,3 +307,34 @@ def test_a_route_that_is_not_there_is_said_as_they_say_it(client: httpx.Client) 
 
 def test_a_slash_at_the_end_is_none(client: httpx.Client) -> None:
     assert got(client, "/connectors/list/") == {"status": 200, "body": {}}
+
+
+@pytest.mark.parametrize("path", ["/connectors/in", "/kc/connectors", "/api/v1/check"])
+def test_a_body_that_does_not_come_is_not_waited_for(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(guarding, "BODY_S", 0.2)
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+    assert b" 408 " in _answered(client, head.encode()).partition(b"\r\n")[0]
+    assert states(client) == {}
+
+
+def test_who_sends_slowly_keeps_nobody_waiting(client: httpx.Client) -> None:
+    """Neither by headers nor by bodies that are never whole."""
+    heads = (b"GET /connectors/list HTTP/1.1\r\nHost: loc", b"POST /connectors/in HTTP/1.1\r\nHost: localhost\r\n")
+    with ExitStack() as stack:
+        for number in range(200):
+            slow = stack.enter_context(_connected(client))
+            slow.sendall(heads[number % 2] + (b"Content-Length: 9\r\n\r\n{" if number % 2 else b""))
+        create(client, "in", SOURCE)
+        assert states(client) == {"in": "RUNNING"}
+
+
+def _connected(client: httpx.Client) -> socket.socket:
+    return socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=10)
+
+
+def _answered(client: httpx.Client, sent: bytes) -> bytes:
+    with _connected(client) as slow:
+        slow.sendall(sent)
+        return slow.recv(1000)
