@@ -19,6 +19,7 @@ from connect_core.cli import (
     health,
     history,
     importing,
+    logs,
     offsets,
     peeking,
     rmqconnect,
@@ -71,6 +72,7 @@ for register in (
     fields.register,
     trying.register,
     history.register,
+    logs.register,
     verifying.register,
     tracing.register,
 ):

@@ -1,7 +1,8 @@
-"""offsets show | set | undo | history: where reading goes on, and moving it by hand."""
+"""offsets show | set | undo | history | export | import: where reading goes on, and moving it by hand."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -121,6 +122,43 @@ def history(
     )
     shown = {"connector": name, "history": told}
     output.emit(as_json, shown, lambda: output.table(columns, rows, "no history", wide=wide))
+
+
+@app.command("export")
+def export(name: Name) -> None:
+    """Print the committed offsets as JSON, for `offsets import` with another ledger."""
+    from connect_core.service.offset_exports import exported
+
+    with reading() as opened:
+        told = exported(opened, name, output.notice)
+    output.emit(True, told, lambda: None)
+
+
+@app.command("import")
+def import_(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="What `offsets export` has written.", metavar="FILE")],
+    why: Annotated[str, typer.Option("--why", help="Reason, kept with the change.")] = "",
+    yes: Yes = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Commit the offsets that `offsets export` has written, all or none.
+
+    The source must be what it was then. Asks first if records are delivered again.
+    """
+    from connect_core.service.offset_exports import imported, read_exported
+
+    taken = read_exported(file)
+    with working() as opened:
+        told = imported(opened, name, taken, why=why, agree=agreeing(yes), say=output.notice)
+
+    def for_people() -> None:
+        for partition, after in told["after"].items():
+            output.line(f"{name}: {partition}: {output.cell(told['before'][partition])} -> {output.cell(after)}")
+        for partition in told["kept"]:
+            output.line(f"{name}: {partition}: not in the file, stays as it is")
+
+    output.emit(as_json, told, for_people)
 
 
 def _show_moved(told: dict[str, Any], as_json: bool) -> None:

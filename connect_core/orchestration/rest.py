@@ -121,6 +121,17 @@ class Airflow:
         """Marks a run as failed: its tasks are told at their next heartbeat, those not yet started never start."""
         self._send("PATCH", _path(dag_id, run_id), json={"state": "failed"})
 
+    def tries(self, dag_id: str, run_id: str, task_id: str) -> list[int]:
+        """The numbers of the attempts at a task that there were, ascending."""
+        answer = self._send("GET", f"{_task(dag_id, run_id, task_id)}/tries")
+        return sorted(told["try_number"] for told in answer["task_instances"])
+
+    def log(self, dag_id: str, run_id: str, task_id: str, number: int) -> list[str]:
+        """What an attempt has logged, by line; to its end only once it is over."""
+        whole = {"full_content": "true"}
+        answer = self._send("GET", f"{_task(dag_id, run_id, task_id)}/logs/{number}", params=whole)
+        return [_log_line(told) for told in answer["content"]]
+
     def parse_now(self, dag_id: str) -> None:
         """Has the file of this DAG parsed at once, with all the other DAGs that it makes."""
         self._send("PUT", f"/api/v2/parseDagFile/{quote(self.dag(dag_id).file_token, safe='')}")
@@ -163,6 +174,17 @@ _NEXT_STEPS = {
 def _path(dag_id: str, run_id: str | None = None) -> str:
     dag = f"/api/v2/dags/{quote(dag_id, safe='')}"
     return dag if run_id is None else f"{dag}/dagRuns/{quote(run_id, safe='')}"
+
+
+def _task(dag_id: str, run_id: str, task_id: str) -> str:
+    return f"{_path(dag_id, run_id)}/taskInstances/{quote(task_id, safe='')}"
+
+
+def _log_line(told: dict[str, Any] | str) -> str:
+    """Structured, as tasks log, or as a line of text."""
+    if isinstance(told, str):
+        return told.rstrip("\n")
+    return " ".join(str(told[key]) for key in ("timestamp", "level", "event") if told.get(key))
 
 
 def _dag(told: dict[str, Any]) -> Dag:

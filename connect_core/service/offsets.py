@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from connect_core import systems
 from connect_core.config import revealed
@@ -25,7 +26,7 @@ from connect_core.sdk.values import LIVE, Floor, Json, Position
 from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
 
-__all__ = ["Agree", "LastChange", "Move", "committed", "history", "set_offset", "undo"]
+__all__ = ["Agree", "LastChange", "Move", "committed", "history", "moved_together", "set_offset", "undo"]
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ def set_offset(
     """Moves the committed position of the live stream to where a record begins, within what the source has now. With
     `abandon` an open range is closed without knowing what was delivered of it."""
     connector = opened.ledger.connector(name)
-    assignment = _assignment(opened, connector)
-    part = _partition(assignment, partition)
+    assignment = assignment_of(opened, connector)
+    part = partition_of(assignment, partition)
     before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
     wanted = _placed(opened, connector, part, before, offset)
     floors, unseen = _floors_left(opened, connector, part) if abandon else ([], 0)
@@ -128,8 +129,8 @@ def set_offsets(
     the connector when nobody else can work on these partitions any more, and raises where they may not be moved. Where
     each was `before` and is `after` it; with `preview` nothing is changed, and it says what each `repeats`."""
     connector = opened.ledger.connector(name)
-    assignment = _assignment(opened, connector)
-    parts = {_partition(assignment, key): offset for key, offset in wanted.items()}
+    assignment = assignment_of(opened, connector)
+    parts = {partition_of(assignment, key): offset for key, offset in wanted.items()}
     before = opened.ledger.positions(connector.uid, LIVE, list(parts))
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
@@ -143,12 +144,28 @@ def set_offsets(
     if preview:
         repeats = {one: opened.ledger.repeats(connector.uid, LIVE, one, before[one], after[one]) for one in parts}
         return told | {"repeats": {one.key: vars(found) for one, found in repeats.items()}}
-    with _leases(opened, connector, assignment, list(parts), say) as leases:
-        still(opened.ledger.connector(name))
-        for part in parts:
-            _require_unmoved(opened, connector, part, before[part])
-        opened.ledger.move_offsets(leases, connector.uid, LIVE, after, who=opened.settings.user, why=why, kind="set")
+    moved_together(opened, connector, assignment, before, after, why=why, kind="set", still=still, say=say)
     return told
+
+
+def moved_together(
+    opened: AtWork,
+    connector: Connector,
+    assignment: Assignment,
+    before: Mapping[Partition, Position | None],
+    after: Mapping[Partition, Position],
+    *,
+    why: str,
+    kind: Literal["import", "set"],
+    still: Callable[[Connector], None],
+    say: Say,
+) -> None:
+    """Under the leases of their tasks. Raises Retriable when one is not where it was `before` any more."""
+    with _leases(opened, connector, assignment, list(after), say) as leases:
+        still(opened.ledger.connector(connector.name))
+        for part in after:
+            _require_unmoved(opened, connector, part, before[part])
+        opened.ledger.move_offsets(leases, connector.uid, LIVE, after, who=opened.settings.user, why=why, kind=kind)
 
 
 def _checked(source: Source, partition: Partition, before: Position | None, offset: int | None, where: str) -> Position:
@@ -159,8 +176,8 @@ def _checked(source: Source, partition: Partition, before: Position | None, offs
 def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
     """Takes back the last change that a person made to a partition's position."""
     connector = opened.ledger.connector(name)
-    assignment = _assignment(opened, connector)
-    part = _partition(assignment, partition)
+    assignment = assignment_of(opened, connector)
+    part = partition_of(assignment, partition)
     before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
     change = opened.ledger.last_change(connector.uid, LIVE, part)
     wanted = change.before if change else before
@@ -181,7 +198,7 @@ def _session(opened: Opened, connector: Connector, before: Position | None) -> J
         return before.evidence if before and isinstance(source, PushSource) else None
 
 
-def _assignment(opened: Opened, connector: Connector) -> Assignment:
+def assignment_of(opened: Opened, connector: Connector) -> Assignment:
     """Who has which partition. A connector that never ran is asked for its partitions now; where a run was faster, its
     partitions are the ones, for it may have split the same files elsewhere."""
     assignment = opened.ledger.assignment(connector.uid)
@@ -197,7 +214,7 @@ def _assignment(opened: Opened, connector: Connector) -> Assignment:
     return made or opened.ledger.assignment(connector.uid)
 
 
-def _partition(assignment: Assignment, key: str) -> Partition:
+def partition_of(assignment: Assignment, key: str) -> Partition:
     known = {partition.key: partition for partition in assignment.shares}
     if key not in known:
         raise ConfigError(f'There is no partition "{key}"' + nearest(key, known))

@@ -200,6 +200,9 @@ def test_a_task_that_is_killed_is_finished_by_airflow_s_retry(
     assert "an earlier attempt left 1 range open" in log
     assert f"{LINES:,} records already in the target" in log
     assert "Traceback" not in log
+    told = home.json("logs", name)["attempts"]
+    assert [one["attempt"] for one in told] == [1, 2]
+    assert "an earlier attempt left 1 range open" in "\n".join(told[1]["lines"])
     with Ledger.open(home.database_url) as opened:
         lost, done = opened.runs_of(opened.connector(name).uid, names.attempt_of(dag, "first"))
     assert (lost.state, done.state) == ("lost", "done")

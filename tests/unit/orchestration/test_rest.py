@@ -110,6 +110,19 @@ def test_a_run_id_is_quoted() -> None:
     assert server.last == ("PATCH", path, {"state": "failed"})
 
 
+def test_attempts_at_a_task_and_what_they_logged() -> None:
+    server = always(200, {"task_instances": [{"try_number": 2}, {"try_number": 1}]})
+    with talk(server) as airflow:
+        assert airflow.tries("a", "manual__1", "task_0") == [1, 2]
+    assert server.last[1] == "/api/v2/dags/a/dagRuns/manual__1/taskInstances/task_0/tries"
+    lines = [{"event": "::group::x"}, {"timestamp": "2026-11-29T15:00:00Z", "level": "info", "event": "moved"}, "old\n"]
+    server = always(200, {"content": lines, "continuation_token": None})
+    with talk(server) as airflow:
+        told = airflow.log("a", "manual__1", "task_0", 2)
+    assert told == ["::group::x", "2026-11-29T15:00:00Z info moved", "old"]
+    assert server.last[1] == "/api/v2/dags/a/dagRuns/manual__1/taskInstances/task_0/logs/2?full_content=true"
+
+
 def test_a_parse_is_asked_for_with_the_token_of_the_file() -> None:
     server = Server(lambda asked: httpx.Response(200, json=DAG) if asked.method == "GET" else httpx.Response(201))
     with talk(server) as airflow:
