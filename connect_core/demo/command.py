@@ -38,6 +38,11 @@ class Waybill:
         done = subprocess.run([str(self.program), *arguments], cwd=self.folder, check=False)
         _check(arguments, done.returncode)
 
+    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts it, with its output on this terminal, and does not wait for its end."""
+        sys.stdout.flush()
+        return subprocess.Popen([str(self.program), *arguments], cwd=self.folder)
+
     def ask(self, *arguments: str) -> Any:
         """Its answer with `--json`. Raises when it ends otherwise than well."""
         command = [str(self.program), *arguments, "--json"]

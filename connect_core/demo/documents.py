@@ -1,5 +1,5 @@
 """The four connectors of one demo under fresh names: logs to a topic and on to a file, devices to a topic and on to
-another MQTT topic; a fifth one for payments; and where their files are.
+another MQTT topic; a fifth one for payments; two more for a table; and where their files are.
 
 Writes documents and folders below `demo/` of the home and nothing else.
 """
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from connect_core.demo import orders
 
 HOSTS = ("web-1", "web-2", "web-3")
 _EVERY, _WINDOW = "10s", "8s"
@@ -83,6 +85,24 @@ class Names:
         return self.folder / "payments.jsonl"
 
     @property
+    def orders(self) -> str:
+        """A topic, and what the names of its two connectors begin with."""
+        return f"{self.topic}-orders"
+
+    @property
+    def orders_in(self) -> str:
+        return f"{self.orders}-in"
+
+    @property
+    def orders_out(self) -> str:
+        return f"{self.orders}-out"
+
+    @property
+    def database(self) -> str:
+        """Of the tables of orders."""
+        return self.topic.replace("-", "_")
+
+    @property
     def logs(self) -> Path:
         return self.folder / "logs"
 
@@ -114,6 +134,28 @@ class Names:
                 "errors": {"tolerance": "all"},
             }
         )
+
+    def write_orders(self, socket_folder: str) -> list[str]:
+        """The paths of two documents: changes of a table to a topic, and on to another table."""
+        database = {"host": socket_folder, "user": "postgres", "database": self.database}
+        inward = {
+            "version": 1,
+            "name": self.orders_in,
+            "description": "changes of a table of the demo, and the rows that were there, to a topic",
+            "source": {"postgresql_changes": {**database, "tables": [orders.SOURCE]}},
+            "sink": {"rocketmq": {"connection": "main", "topic": self.orders, "queues": 2}},
+            "schedule": {"manual": True},
+        }
+        outward = {
+            "version": 1,
+            "name": self.orders_out,
+            "description": "the topic of these changes to another table",
+            "source": {"rocketmq": {"connection": "main", "topics": self.orders}},
+            "parse": {"format": "debezium", "fields": dict(orders.FIELDS)},
+            "sink": {"postgresql": {**database, "table": orders.TARGET, "mode": "upsert"}},
+            "schedule": {"manual": True},
+        }
+        return [self._write(inward), self._write(outward)]
 
     def _inward(self) -> dict[str, Any]:
         return {

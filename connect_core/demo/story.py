@@ -1,6 +1,7 @@
 """The demo from begin to end: Airflow runs four connectors while lines and messages of devices keep coming; two of its
-task processes are killed; a backfill runs beside them; payments are changed, and one that is rejected is replayed; both
-sides are compared. Raises DataError when anything differs.
+task processes are killed; a backfill runs beside them; payments are changed, and one that is rejected is replayed; the
+changes of a table are followed by a run that is killed, too; both sides are compared. Raises DataError when anything
+differs.
 
 Every command is a `waybill` subprocess; who is killed, and what has arrived, is looked up in the ledger.
 """
@@ -23,13 +24,14 @@ from connect_core.demo.devices import COUNT, Devices, Listener
 from connect_core.demo.documents import HOSTS, Names
 from connect_core.demo.feed import Feed
 from connect_core.demo.killing import driver, kill, wait_for
+from connect_core.demo.orders import ROWS, SOURCE, TARGET, Orders
 from connect_core.demo.screen import Screen
 from connect_core.demo.topic import Topic
 from connect_core.errors import DataError, Retriable
 from connect_core.ledger import Ledger, Run
 from connect_core.sdk.values import LIVE
 
-STEPS = 9
+STEPS = 10
 SECONDS = 120.0
 """How long lines come, at least."""
 
@@ -46,7 +48,8 @@ def tell(home: Path, screen: Screen, seconds: float) -> None:
     names = Names.fresh(home)
     with ExitStack() as open_ones:
         feed = open_ones.enter_context(Feed(names.logs, HOSTS))
-        topics = [open_ones.enter_context(Topic(home, name)) for name in (names.topic, names.device_topic)]
+        of_them = (names.topic, names.device_topic, names.orders)
+        topics = [open_ones.enter_context(Topic(home, name)) for name in of_them]
         _Story(home, screen, names, feed, topics, open_ones).tell(seconds)
 
 
@@ -55,7 +58,7 @@ class _Story:
         self, home: Path, screen: Screen, names: Names, feed: Feed, topics: Sequence[Topic], open_ones: ExitStack
     ) -> None:
         self.home, self.screen, self.names, self.feed = home, screen, names, feed
-        self.topic, self.of_devices = topics
+        self.topic, self.of_devices, self.of_orders = topics
         self.open_ones = open_ones
         self.waybill = Waybill.here(names.root)
 
@@ -100,6 +103,10 @@ class _Story:
             "Payments get typed fields, and their cards are masked; one that is rejected is replayed"
         ):
             payments_differ = self._payments()
+        with self.screen.step(
+            "A table: its rows change while a run follows them, which is killed; the changes go on to another table"
+        ):
+            orders = self._orders()
         with self.screen.step("No more lines come; what is left arrives"):
             time.sleep(max(trickle_ends - time.monotonic(), 0))
             self.feed.stop_trickle()
@@ -109,7 +116,7 @@ class _Story:
             self._wait("the listener has heard every device", lambda: set(listener.heard) >= set(devices.said))
             self._turn("pause")
         with self.screen.step("Both sides compared"):
-            if faults := [*self._verdict(moved, devices, listener), *payments_differ]:
+            if faults := [*self._verdict(moved, devices, listener, orders), *payments_differ]:
                 raise DataError("The two sides differ: " + "; ".join(faults), where=str(self.names.folder))
         self._say_goodbye()
 
@@ -204,20 +211,50 @@ class _Story:
             *(f"a payment is still a dead letter: {one['message']}" for one in left),
         ]
 
-    def _verdict(self, moved: int, devices: Devices, listener: Listener) -> list[str]:
+    def _orders(self) -> Orders:
+        """The table, which nobody changes any longer, and whose changes have arrived."""
+        names, running = self.names, stack.load(self.home)
+        assert running is not None
+        folder = running.part(stack.POSTGRESQL).facts["socket_folder"]
+        table = self.open_ones.enter_context(Orders(folder, names.database))
+        table.create()
+        self.waybill.show("apply", *names.write_orders(folder))
+        table.start()
+        following = self.waybill.begin("run", names.orders_in, "--window", "60s")
+
+        def in_mid_range() -> int | None:
+            return driver(self.ledger, names.orders_in) if self.of_orders.messages() > ROWS // 2 else None
+
+        pid = wait_for(in_mid_range)
+        if not pid or not kill(pid):
+            raise Retriable("The run could not be killed in mid-range", next_step="Start the demo again")
+        following.wait()
+        self.screen.say(
+            f"Killed process {pid}, which had moved {self.of_orders.messages():,} of {ROWS:,} rows and their changes."
+        )
+        table.stop()
+        self.waybill.show("run", names.orders_in)
+        self.waybill.show("run", names.orders_out)
+        return table
+
+    def _verdict(self, moved: int, devices: Devices, listener: Listener, table: Orders) -> list[str]:
         names, screen, feed = self.names, self.screen, self.feed
         lines = self._account(names.inward), self._account(names.outward)
         of_devices = self._account(names.devices_in), self._account(names.devices_out)
+        of_orders = self._account(names.orders_in), self._account(names.orders_out)
+        source, target = table.seen(SOURCE), table.seen(TARGET)
         return [
             *verdict.on_lines(screen, feed, names.target, self.topic.messages(), *lines),
             *verdict.on_backfill(screen, feed, names.first_half, moved),
             *verdict.on_devices(screen, devices, listener, self.of_devices.messages(), *of_devices),
+            *verdict.on_orders(screen, source, target, table.changes, self.of_orders.messages(), *of_orders),
         ]
 
     def _say_goodbye(self) -> None:
         running = stack.load(self.home)
         self.screen.say(f"Every line arrived once and in order ({self.screen.seconds:.0f} s);")
-        self.screen.say("every message of a device arrived, once except for the repeats that the table shows.")
+        self.screen.say("every message of a device arrived, once except for the repeats that the table shows;")
+        self.screen.say("the copy of the table has the same rows.")
         if running is not None:
             self.screen.say(
                 f"Airflow's page: {running.airflow_url}, log in as {running.airflow_user}; the password is in"

@@ -9,6 +9,7 @@ from connect_core.demo.account import Account
 from connect_core.demo.comparison import Comparison, compare, compare_beginnings
 from connect_core.demo.devices import Devices, Listener, difference, sha256_of
 from connect_core.demo.feed import Feed
+from connect_core.demo.orders import ROWS, Seen
 from connect_core.demo.screen import Screen
 
 
@@ -54,6 +55,30 @@ def on_devices(
     screen.say(f"SHA-256, each message once, sorted   of what devices said {sha256_of(said)}")
     screen.say(f"                                     of what was heard    {sha256_of(set(heard))}")
     return [*difference(said, heard, told), *inward.faults, *outward.faults]
+
+
+def on_orders(
+    screen: Screen, source: Seen, target: Seen, changes: int, messages: int, inward: Account, outward: Account
+) -> Sequence[str]:
+    """A table whose rows were changed so many times -> topic (`inward`), which has so many `messages` -> another table
+    (`outward`)."""
+    rows = [
+        ("given", f"{ROWS:,} rows, {changes:,} changes", f"{messages:,} messages"),
+        ("arrived", f"{messages:,} messages", f"{target.rows:,} rows"),
+        ("receipts", f"{inward.receipts}", f"{outward.receipts}"),
+        ("  delivered", f"{inward.delivered:,}", f"{outward.delivered:,}"),
+        ("  + already in the target", f"{inward.deduplicated:,}", f"{outward.deduplicated:,}"),
+        ("  identities", _hold(inward), _hold(outward)),
+    ]
+    screen.table(("", "table -> topic", "topic -> table"), rows)
+    screen.say(f"SHA-256, rows by their key   of the table {source.sha256}, {source.rows:,} rows")
+    screen.say(f"                             of its copy  {target.sha256}")
+    faults = [] if source == target else [f"the table has {source.rows} rows, its copy {target.rows}, and they differ"]
+    if messages != inward.delivered + inward.deduplicated:
+        faults.append(
+            f"receipts count {inward.delivered + inward.deduplicated} changes, the topic has {messages} messages"
+        )
+    return [*faults, *inward.faults, *outward.faults]
 
 
 def _rows(seen: Comparison, inward: Account, outward: Account, messages: int, fed: int) -> list[tuple[str, str, str]]:

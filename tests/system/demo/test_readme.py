@@ -26,7 +26,7 @@ def commands(page: Path) -> list[str]:
 
 def test_the_demo_tells_what_it_compared(demo: str) -> None:
     assert "The first lines have arrived" in demo
-    assert demo.count("all hold") == 4
+    assert demo.count("all hold") == 6
     (of_logs,), (of_file,) = re.findall(r"of the logs (\w{64})", demo), re.findall(r"of the file (\w{64})", demo)
     assert of_logs == of_file
     (said,), (heard,) = re.findall(r"devices said (\w{64})", demo), re.findall(r"was heard +(\w{64})", demo)
