@@ -56,7 +56,7 @@ def test_both_say_the_same() -> None:
     ("old", "new"),
     [
         ("make demo ", "make show "),
-        ("347,800 messages", "347,801 messages"),
+        ("517,900 messages", "517,901 messages"),
         ("docs/verify.md", "docs/trace.md"),
         ("## Install", "### Install"),
         ("## Install", "## Install\n\n## More"),
