@@ -1,5 +1,5 @@
 """Which code this process runs, by which a worker and the driver that asks it recognise each other: a fingerprint of
-ours, and the versions of packages that bring systems, or functions of rows, of their own.
+ours, and the versions of packages that bring systems, functions of rows or formats of their own.
 
 Standard library only, so that a driver, a worker and the planner can ask cheaply. It reads source files and nothing
 else; it never imports what it fingerprints.
@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from connect_core import __version__
-from connect_core.sdk.row_functions import ROW_FUNCTIONS
+from connect_core import __version__, packages
 
 PACKAGE = Path(__file__).resolve().parent
-PLUGINS = "waybill.systems"
-"""The entry point group of systems of other packages."""
 
 
 @cache
@@ -31,19 +27,14 @@ def code_version() -> str:
 
 
 def plugin_versions() -> dict[str, str]:
-    """Package and version, by the system that it brings, or by `python NAME` for a function of rows."""
-    functions = {f"python {name}": package for name, package in function_versions().items()}
-    return _versions(PLUGINS) | functions
+    """Package and version, by the system that it brings, or by `python NAME` for a function of rows and `format NAME`
+    for a format: of what this process has loaded that which it runs."""
+    return {
+        f"{before}{name}": one for group, before in _BEFORE.items() for name, one in packages.releases(group).items()
+    }
 
 
-def function_versions() -> dict[str, str]:
-    """Package and version, by the function of rows that it brings."""
-    return _versions(ROW_FUNCTIONS)
-
-
-def _versions(group: str) -> dict[str, str]:
-    found = [(entry.name, entry.dist) for entry in entry_points(group=group)]
-    return {name: f"{package.name} {package.version}" for name, package in found if package is not None}
+_BEFORE = {packages.SYSTEMS: "", packages.FUNCTIONS: "python ", packages.FORMATS: "format "}
 
 
 def fingerprint(package: Path) -> str:

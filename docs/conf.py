@@ -52,6 +52,7 @@ NAVIGATION = {
             "docs/spark-data-source",
         ],
         "Extend": [
+            "docs/plugins",
             "docs/write-a-sink",
             "docs/write-a-source",
             "docs/write-a-transform",

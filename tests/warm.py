@@ -252,7 +252,7 @@ def _read_what_is_always_the_same() -> None:
 
 def _look_for_plugins_again() -> None:
     """A folder of the command's own may hold some."""
-    vars(importlib.import_module("connect_core.systems.registry").SYSTEMS).pop("_plugins", None)
+    importlib.import_module("connect_core.systems.registry").SYSTEMS.reload()
 
 
 def _put_commands_together() -> None:

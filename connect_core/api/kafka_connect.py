@@ -246,12 +246,13 @@ def _place(entry: Any) -> tuple[str, int | None]:
 def _add_plugins(routes: APIRouter) -> None:
     @routes.get("/connector-plugins")
     def plugins(connectorsOnly: str = "true") -> list[_Json]:  # noqa: N803
-        """Transforms and converters are no classes here: there is no more to list than connectors."""
-        return shapes.plugins(flat_connectors.plugins())
+        """Of connectors, or also of what their configurations name."""
+        every = connectorsOnly.strip().lower() == "false"
+        return shapes.plugins(flat_connectors.all_plugins() if every else flat_connectors.plugins())
 
     @routes.get("/connector-plugins/{kind}/config")
     def keys(kind: str) -> list[_Json]:
-        return shapes.definitions(kafka.class_of(kind))
+        return shapes.definitions(kafka.plugin_of(kind))
 
     @routes.put("/connector-plugins/{kind}/config/validate")
     async def validate(kind: str, request: Request) -> JSONResponse:

@@ -29,6 +29,8 @@ STATES = {
 }
 """Of a connector, by ours. UNASSIGNED and RESTARTING are passing states there: the first has no like here, the second
 is the answer to a restart."""
+TYPES = {"transform": "transformation"}
+"""Of plug-ins, where they have another name there."""
 _WORKER = "waybill"
 """Where no engine was at work yet."""
 _COMMON = "Common"
@@ -111,7 +113,7 @@ def offsets(found: Mapping[str, int]) -> Answer:
 
 
 def plugins(found: Iterable[FlatPlugin]) -> list[Answer]:
-    return [{"class": one.name, "type": one.role, "version": __version__} for one in found]
+    return [{"class": one.name, "type": TYPES.get(one.kind, one.kind), "version": one.version} for one in found]
 
 
 def definitions(kind: KafkaClass) -> list[Answer]:

@@ -12,6 +12,7 @@ from connect_core.api.native_asked import Alone, Applying, Checking, Preview
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_documents as native
+from connect_core.service import plugins
 from connect_core.service.native_connectors import WHY
 
 _log = logging.getLogger(__name__)
@@ -22,8 +23,10 @@ def add(routes: APIRouter) -> None:
     added(routes, "POST", "/check", check_documents, "Judge documents; nothing is stored", judged)
     applied = {"applied": True, "connectors": [examples.CHANGE]}
     added(routes, "POST", "/apply", apply_documents, "Create or change connectors: all of them, or none", applied)
-    added(routes, "GET", "/plugins", list_plugins, "Systems that documents may name", {"plugins": [examples.PLUGIN]})
-    options = {"system": examples.PLUGIN["system"], "options": [examples.OPTION]}
+    added(routes, "GET", "/plugins", list_plugins, "Whatever documents may name", {"plugins": [examples.PLUGIN]})
+    reloaded = {"reloaded": [{"name": "iban", "before": "waybill-iban 1.0", "now": "waybill-iban 1.1"}], "broken": []}
+    added(routes, "POST", "/plugins/reload", reload_plugins, "Load packages that were replaced again", reloaded)
+    options = {"system": examples.PLUGIN["name"], "options": [examples.OPTION]}
     added(routes, "GET", "/plugins/{system}", show_options, "The options of a system", options)
     healthy = {"ledger": "there", "connectors": {"idle": 1}}
     added(routes, "GET", "/health", show_health, "Whether the ledger answers, and what the connectors do", healthy)
@@ -43,7 +46,11 @@ def apply_documents(given: Applying, alone: Alone, preview: Preview = False) -> 
 
 
 def list_plugins() -> Any:
-    return JsonAnswer({"plugins": native.plugins()})
+    return JsonAnswer({"plugins": plugins.listed()})
+
+
+def reload_plugins(alone: Alone) -> Any:
+    return JsonAnswer(plugins.reload())
 
 
 def show_options(system: str) -> Any:

@@ -88,7 +88,28 @@ MOVED = {
 }
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
 CHECKED = {"name": "copy", "notices": [], "examples": 0, "guarantee": {}}
-PLUGIN = {"system": "file", "title": "Files", "source": True, "sink": True, "abilities": []}
+PLUGIN = {
+    "kind": "source",
+    "name": "file",
+    "title": "Files of lines",
+    "package": "waybill",
+    "version": "0.1.0",
+    "classes": ["org.apache.rocketmq.connect.file.FileSourceConnector"],
+    "options": [
+        {
+            "name": "path",
+            "type": "path",
+            "required": True,
+            "default": "",
+            "doc": "Which files to read",
+            "unit": "",
+            "importance": "high",
+            "secret": False,
+        }
+    ],
+    "error": "",
+    "abilities": [],
+}
 OPTION = {"name": "path", "role": "source", "type": "text", "required": True, "description": "Which files to read"}
 OPERATION = {
     "id": "1m8kf4j1q9w38",

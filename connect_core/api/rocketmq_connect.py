@@ -21,7 +21,7 @@ from connect_core.api import rocketmq_connect_shapes as shapes
 from connect_core.api.changing import changing
 from connect_core.api.rocketmq_connect_shapes import Answer
 from connect_core.errors import ConfigError, WaybillError
-from connect_core.service import flat_connectors
+from connect_core.service import flat_connectors, plugins
 from connect_core.service.callers import NotAllowed
 from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
@@ -77,8 +77,8 @@ def _lists() -> tuple[_List, ...]:
             "The tasks of every connector, by what they do",
             {"runningTasks": [allocated]},
         ),
-        _List("/plugin/list", _plugins, "Classes of connectors", [said.PLUGIN]),
-        _List("/plugin/list/connectors", _plugins, "Classes of connectors, by another path", [said.PLUGIN]),
+        _List("/plugin/list", _every_plugin, "Classes of connectors, transforms and converters", [said.PLUGIN]),
+        _List("/plugin/list/connectors", _plugins, "Classes of connectors alone", [said.PLUGIN]),
         _List("/getConfigInfo", lambda: shapes.config_info(_listed()), "Configurations, for connectAdmin", configs),
         _List(
             "/getAllocatedInfo", lambda: shapes.allocated_info(_listed()), "What is there, for connectAdmin", at_work
@@ -125,11 +125,11 @@ def _add_views(routes: APIRouter) -> None:
             operation_id=_operation("get", path),
         )
 
-    @view("/plugin/config", "The keys of a class of connectors, or of all", {said.PLUGIN["className"]: [said.KEY]})
+    @view("/plugin/config", "The keys of a class, or of all", {said.PLUGIN["className"]: [said.KEY]})
     def keys(
         wanted: Annotated[str, Query(alias="connector.class", description="A class, or the end of its name")] = "",
     ) -> Answer:
-        found = [one for one in flat_connectors.plugins() if one.name.endswith(wanted)]
+        found = [one for one in flat_connectors.all_plugins() if one.name.endswith(wanted)]
         return shapes.body({one.name: shapes.config_keys(one) for one in found})
 
     @view("/connectors/{connectorName}/config", "Its configuration and its tasks", said.INFO)
@@ -178,6 +178,11 @@ def _listed() -> list[FlatConnector]:
 
 def _one(name: str) -> FlatConnector:
     return flat_connectors.shown(name, _log.info)
+
+
+def _every_plugin() -> list[Answer]:
+    """Without predicates: there are none of these there."""
+    return shapes.plugin_infos(one for one in flat_connectors.all_plugins() if one.kind != "predicate")
 
 
 def _plugins() -> list[Answer]:
@@ -231,13 +236,14 @@ def _add_changes(routes: APIRouter, *, gets_change: bool) -> None:
     for verb, how in _VERBS.items():
         done = f"Connector [in] {how.each} successfully"
         add(f"/connectors/{{connectorName}}/{verb}", _changing(verb), f"{how.does} a connector", done)
-    add(_RELOAD, _answering(_reloaded), "Nothing: each run reads the plug-ins", "Plugin reload succeeded")
+    add(_RELOAD, _answering(_reloaded), "Packages that were replaced are loaded again", "Plugin reload succeeded")
     judged = {"name": "in", "errorCount": 1, "errors": [{"key": "filename", "message": "Missing"}]}
     add(_VALIDATE, _validate, "What creating this configuration would refuse", judged, takes_config=True)
     add("/connectors/{connectorName}", _create, "Create a connector, or change it", said.CONFIG, takes_config=True)
 
 
 def _reloaded() -> Answer:
+    plugins.reload()
     return shapes.body("Plugin reload succeeded")
 
 

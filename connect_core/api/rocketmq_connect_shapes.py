@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from connect_core import __version__
 from connect_core.errors import ConfigError, Fault, WaybillError
 from connect_core.service.flat_connectors import FlatConnector, FlatPlugin, FlatTask, hidden_text
 
@@ -20,6 +19,8 @@ _FAILING = ("waiting", "failed", "blocked")
 _WORKER = "waybill"
 """Where no engine was at work yet."""
 _LISTS = ("pendingTasks", "runningTasks", "stoppingTasks", "stoppedTasks", "errorTasks")
+_TYPES = {"transform": "TRANSFORMATION"}
+"""Of plug-ins, where they have another name there."""
 _TOPICS = ("connect.topicname", "connect.topicnames")
 
 
@@ -88,7 +89,10 @@ def allocated_tasks(connectors: Iterable[FlatConnector]) -> Answer:
 
 
 def plugin_infos(plugins: Iterable[FlatPlugin]) -> list[Answer]:
-    return [{"className": one.name, "type": one.role.upper(), "version": __version__} for one in plugins]
+    return [
+        {"className": one.name, "type": _TYPES.get(one.kind, one.kind.upper()), "version": one.version}
+        for one in plugins
+    ]
 
 
 def config_keys(plugin: FlatPlugin) -> list[Answer]:

@@ -22,6 +22,7 @@ from connect_core.cli import (
     logs,
     offsets,
     peeking,
+    plugins,
     rmqconnect,
     rules,
     runs,
@@ -64,6 +65,7 @@ def root(
 for register in (
     health.register,
     documents.register,
+    plugins.register,
     runs.register,
     serving.register,
     backfills.register,

@@ -188,6 +188,8 @@ def _reference_faults(model: type[BaseModel], options: Json) -> Iterator[tuple[P
 def _no_such(role: Role, system: str) -> str:
     known = option_models.systems(role)
     other: Role = "sink" if role == "source" else "source"
+    if why := option_models.why_broken(system):
+        return why
     if system in option_models.systems(other):
         return f'"{system}" is a {other} only; a {role} can be {", ".join(known)}'
     return f'there is no system "{system}"' + nearest(system, known)

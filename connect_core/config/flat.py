@@ -85,6 +85,12 @@ def classes() -> list[FlatClass]:
     return [*known.values()]
 
 
+def release_of(kind: FlatClass) -> str:
+    """The version of the package that brings the class."""
+    name = next(plugin.name for plugin in option_models.plugins() if kind in plugin.flat)
+    return option_models.release(name).rpartition(" ")[2]
+
+
 def class_named(given: str) -> FlatClass | None:
     """By its name, which may lack the package, or `Connector` at its end."""
     return next((one for _, one in _named(given)), None)

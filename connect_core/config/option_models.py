@@ -38,6 +38,20 @@ def plugins() -> list[Plugin]:
     return list(SYSTEMS.values())
 
 
+def why_broken(system: str) -> str:
+    """Why what a package brings under this name is no system, and what to do; empty for any other name."""
+    from connect_core.systems import SYSTEMS
+
+    return "" if system in SYSTEMS else str(SYSTEMS.broken.get(system, ""))
+
+
+def release(system: str) -> str:
+    """The package that brings a system, with its version."""
+    from connect_core.systems import SYSTEMS
+
+    return SYSTEMS.release(system)
+
+
 def title(system: str) -> str:
     from connect_core.systems import SYSTEMS
 

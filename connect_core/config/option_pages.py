@@ -53,6 +53,8 @@ def described(system: str) -> list[Option]:
     if system == DOCUMENT:
         return list(_options(ConnectorDocument, DOCUMENT, ""))
     known = sorted({name for role in ROLES for name in option_models.systems(role)})
+    if why := option_models.why_broken(system):
+        raise ConfigError(why)
     if system not in known:
         raise ConfigError(
             f'There is no system "{system}"',
@@ -60,6 +62,11 @@ def described(system: str) -> list[Option]:
         )
     models = [(role, option_models.find(role, system)) for role in ROLES]
     return [option for role, model in models if model for option in _options(model, system, role)]
+
+
+def of_model(model: type[BaseModel], of: str) -> list[Option]:
+    """Of what is no system."""
+    return list(_options(model, of, ""))
 
 
 def page() -> str:

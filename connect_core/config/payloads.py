@@ -6,8 +6,17 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
+from connect_core import packages
 from connect_core.config.document_parts import DocumentPart
 from connect_core.config.registries import Registry, SubjectRegistry
 from connect_core.pipeline.formats import avro_format
@@ -19,7 +28,7 @@ from connect_core.pipeline.formats.key_format import (
     check_written_key,
     row_type,
 )
-from connect_core.pipeline.formats.known import INFER, Format, WrittenFormat, check_encode, check_parse
+from connect_core.pipeline.formats.known import FORMATS, INFER, Format, WrittenFormat, check_encode, check_parse
 from connect_core.pipeline.formats.patterns import MAX_PATTERN
 from connect_core.rows.avro_parts import Framing
 from connect_core.rows.avro_schemas import is_name, schema_node
@@ -68,6 +77,17 @@ def check_set(text: str) -> str:
     return text
 
 
+def check_format(word: object, ours: ValidatorFunctionWrapHandler) -> object:
+    """The word itself where an installed package brings the format, else what it is among ours."""
+    if isinstance(word, str) and word not in FORMATS and word in packages.brought(packages.FORMATS):
+        return word
+    return ours(word)
+
+
+_BROUGHT = (WrapValidator(check_format), PlainSerializer(str, return_type=str))
+_OPTIONS: Any = Field(
+    default_factory=dict, description="Of a format that an installed package brings: its options, as it names them."
+)
 AvroSchema = Annotated[Json | None, AfterValidator(check_schema)]
 SchemaId = Annotated[int, Field(strict=True)] | None
 _AVRO_SCHEMA: Any = Field(
@@ -105,14 +125,15 @@ class Parse(DocumentPart):
     """What payloads are, so that rules and transforms can name their parts. A record that is not of the format is
     rejected; what is delivered is the payload as it was, unless transforms or encode make another one."""
 
-    format: Format = Field(
+    format: Annotated[Format, *_BROUGHT] = Field(
         default="none",
         description="json, csv, logfmt, regex, grok, or an access log of a web server: common, combined. json-schema: "
         "envelopes of Kafka Connect and RocketMQ Connect, with schema and payload. avro: a value of avro_schema. "
         "protobuf: a message. debezium: change events, whose rows have fields. cloudevents: events, whole as JSON, or "
         "data with attributes in headers. text: all of it is the field `text`. none: what is JSON has places that "
-        "rules can name, and nothing is rejected for what it is not.",
+        "rules can name, and nothing is rejected for what it is not. Also one that an installed package brings.",
     )
+    options: Json = _OPTIONS
     pattern: str = Field(
         default="",
         max_length=MAX_PATTERN,
@@ -197,14 +218,15 @@ class Parse(DocumentPart):
 class Encode(DocumentPart):
     """What is delivered."""
 
-    format: WrittenFormat = Field(
+    format: Annotated[WrittenFormat, *_BROUGHT] = Field(
         default="none",
         description="json: the fields that `parse` and `transforms` make. json-schema: the same in an envelope with "
         "their schema. avro: the same as a value of avro_schema, or of a schema that is made of them. protobuf: the "
         "same as a message. debezium: change events. cloudevents: an event, of records with its attributes and `data` "
         "as fields. csv: one line of CSV. text: of records with one field, its text alone. none: the payload as it "
-        "was, or JSON where there are transforms.",
+        "was, or JSON where there are transforms. Also one that an installed package brings.",
     )
+    options: Json = _OPTIONS
     columns: list[str] = Field(
         default_factory=list, description="Of csv: the fields that are written, in this order; empty: all of them."
     )

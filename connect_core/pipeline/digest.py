@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 
-from connect_core.pipeline.formats.known import read_format
+from connect_core import packages
+from connect_core.pipeline.formats.known import FORMATS, read_format
 from connect_core.pipeline.transforms.sql_words import DUCKDB
 from connect_core.sdk.values import Json
-from connect_core.version import function_versions
 
 _CODE, _RULES_CODE, _PARSE_CODE, _ROWS_CODE = "bytes-through/1", "rules/1", "parse/1", "rows/1"
 _SQL_CODE = "sql/1"
@@ -33,6 +33,12 @@ def pipeline_digest(document: Json) -> str:
     if any("sql" in one for one in steps):
         code = f"{code} {_SQL_CODE} duckdb/{DUCKDB}"
     if functions := [one["python"] for one in steps if "python" in one]:
-        known = function_versions()
+        known = packages.releases(packages.FUNCTIONS)
         code = " ".join([code, *(f"{name}/{known.get(name)}" for name in functions)])
+    outside = {
+        document[part].get("format", "none") for part in ("parse", "encode") if part in document
+    } - FORMATS.keys()
+    if outside:
+        known = packages.releases(packages.FORMATS)
+        code = " ".join([code, *(f"format {name}/{known.get(name)}" for name in sorted(outside))])
     return hashlib.blake2b(f"{code}\n{text}".encode(), digest_size=8).hexdigest()

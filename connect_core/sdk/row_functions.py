@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_FUNCTIONS = "waybill.transforms"
-"""The entry point group."""
-
 
 class Changed(NamedTuple):
     """As many rows as were given, in their order. Those that are True in `rejected` are rejected, each with the payload

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
+from connect_core import __version__
 from connect_core.config import flat as flat_documents
 from connect_core.config import masked
-from connect_core.config.flat import CLASS, classes, hub, is_flat, key_of
+from connect_core.config.flat import CLASS, classes, hub, is_flat, key_of, release_of
+from connect_core.config.peers.classes import converters, transforms_and_predicates
 from connect_core.config.references import masked_text
 from connect_core.errors import ConfigError, Fault
 from connect_core.ledger import Connector, Run
@@ -156,19 +159,33 @@ def texts(given: Json) -> dict[str, str]:
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
 
 
+PluginKind = Literal["source", "sink", "transform", "predicate", "converter"]
+
+
 @dataclass(frozen=True)
 class FlatPlugin:
-    """A class of connectors that configurations may name. `keys` are its own, and whether each has to be there."""
+    """A class that configurations may name, of connectors or of what these name. `keys` are its own, and whether each
+    has to be there. `version` is that of the package that brings it."""
 
     name: str
-    role: Role
+    kind: PluginKind
     keys: Mapping[str, bool]
+    version: str
 
 
 def plugins() -> Iterator[FlatPlugin]:
+    """Classes of connectors."""
     for one in classes():
         must = {key for names in one.end.must for key in names.split("|")[:1]}
-        yield FlatPlugin(f"{one.package}{one.name}", one.role, {key: key in must for key in one.end.keys})
+        keys = {key: key in must for key in one.end.keys}
+        yield FlatPlugin(f"{one.package}{one.name}", one.role, keys, release_of(one))
+
+
+def all_plugins() -> Iterator[FlatPlugin]:
+    """Those, and classes of transforms, predicates and converters."""
+    yield from plugins()
+    for one in (*transforms_and_predicates(), *converters()):
+        yield FlatPlugin(one.name, one.kind, one.keys, __version__)
 
 
 def _without_name(flat: Json | None) -> Json | None:

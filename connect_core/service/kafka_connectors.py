@@ -14,7 +14,6 @@ from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable, Unreachable
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
-from connect_core.sdk.plugin import Role
 from connect_core.sdk.values import Json
 from connect_core.service import callers, connectors, documents, flat_connectors, offsets
 from connect_core.service.connectors import Wish
@@ -181,10 +180,9 @@ class FlatKey:
 
 @dataclass(frozen=True)
 class KafkaClass:
-    """A class of connectors by its whole name."""
+    """A class by its whole name."""
 
     name: str
-    role: Role
     keys: Sequence[FlatKey]
 
 
@@ -194,7 +192,16 @@ def class_of(kind: str) -> KafkaClass:
     if found is None:
         raise NotFound(f"Unknown plugin {kind}")
     keys = [FlatKey(key, must, common=key not in found.end.keys) for key, must in keys_of(found).items()]
-    return KafkaClass(f"{found.package}{found.name}", found.role, keys)
+    return KafkaClass(f"{found.package}{found.name}", keys)
+
+
+def plugin_of(kind: str) -> KafkaClass:
+    """The same, also of a class of transforms, predicates or converters. Raises NotFound."""
+    for one in flat_connectors.all_plugins():
+        if one.kind not in ("source", "sink") and kind in (one.name, one.name.rpartition(".")[2]):
+            keys = [FlatKey(key, "the class needs it" if must else "", common=False) for key, must in one.keys.items()]
+            return KafkaClass(one.name, keys)
+    return class_of(kind)
 
 
 def shown_config(given: Json) -> dict[str, str]:

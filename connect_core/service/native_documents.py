@@ -55,23 +55,6 @@ def _names(written: WrittenDocuments) -> list[str]:
 # ------------------------------------------------------------------------------------------------------- of the server
 
 
-def plugins() -> list[Json]:
-    """Every system that a document may name."""
-    from connect_core.systems import SYSTEMS
-
-    callers.require("viewer")
-    return [
-        {
-            "system": one.name,
-            "title": one.title,
-            "source": one.source_options is not None,
-            "sink": one.sink_options is not None,
-            "abilities": sorted(one.abilities),
-        }
-        for one in sorted(SYSTEMS.values(), key=lambda one: one.name)
-    ]
-
-
 def options(system: str) -> list[Json]:
     """The options of a system. Raises NotFound."""
     from connect_core.systems import SYSTEMS

@@ -52,6 +52,8 @@ def sink(side: Side, resources: ExitStack | None = None) -> Sink:
 
 def _known(name: str) -> Plugin:
     system = SYSTEMS.get(name)
+    if system is None and (broken := SYSTEMS.broken.get(name)):
+        raise broken
     if system is None:
         raise ConfigError(f"There is no system {name!r}", next_step=f"Choose one of {', '.join(SYSTEMS)}")
     return system

@@ -13,7 +13,7 @@ import pytest
 import connect_core
 
 ROOT = Path(connect_core.__file__).parent
-VOCABULARY = {"__version__", "errors", "masking", "origin", "clock", "sdk", "work", "version", "__init__"}
+VOCABULARY = {"__version__", "errors", "masking", "origin", "clock", "sdk", "work", "version", "packages", "__init__"}
 ALLOWED: dict[str, set[str]] = {
     "rocketmq": set(),
     "rows": set(),

@@ -8,9 +8,9 @@ from connect_core.config.peers.patterns import java_pattern
 from connect_core.config.peers.reading import PeerPart
 from connect_core.config.peers.state import Chain
 
-_PACKAGE = "org.apache.kafka.connect.transforms.predicates."
+PACKAGE = "org.apache.kafka.connect.transforms.predicates."
 _HEADER = re.compile(r"[\w.$-]+")
-_KNOWN = ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
+KNOWN = ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
 
 
 def condition_of(part: PeerPart, chain: Chain) -> bool | str:
@@ -18,7 +18,7 @@ def condition_of(part: PeerPart, chain: Chain) -> bool | str:
     predicate = part.predicate
     if predicate is None:
         return True
-    name = predicate.cls.removeprefix(_PACKAGE)
+    name = predicate.cls.removeprefix(PACKAGE)
     if name == "TopicNameMatches":
         found = _topics(predicate, chain)
     elif name == "HasHeaderKey":
@@ -26,7 +26,7 @@ def condition_of(part: PeerPart, chain: Chain) -> bool | str:
     elif name == "RecordIsTombstone":
         found = False  # a line, a publish and a message always have a value, though it may be empty
     else:
-        raise predicate.refuse(f"there is no predicate {predicate.cls!r} here; there are {', '.join(_KNOWN)}")
+        raise predicate.refuse(f"there is no predicate {predicate.cls!r} here; there are {', '.join(KNOWN)}")
     if not part.negate:
         return found
     return f"NOT ({found})" if isinstance(found, str) else not found

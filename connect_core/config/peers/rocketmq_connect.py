@@ -112,6 +112,8 @@ CLASSES: Mapping[str, Translation] = {
     "SetNull$Key": _null_key,
     "SetNull$Value": _null_value,
 }
+NOT_KEPT = frozenset({"RegexRouter"})
+"""Of these classes there is an answer alone."""
 
 
 def find(cls: str) -> Translation | None:

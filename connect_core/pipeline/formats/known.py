@@ -1,4 +1,6 @@
-"""The formats that a document can name. Pure, and light: documents are checked by it."""
+"""The formats that a document can name: ours, and those that packages bring. Pure, and light: documents are checked by
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from connect_core.pipeline.formats.avro_format import AVRO
 from connect_core.pipeline.formats.debezium_format import DebeziumFormat
 from connect_core.pipeline.formats.events_format import CloudEvents
 from connect_core.pipeline.formats.json_format import EnvelopeFormat, JsonFormat
+from connect_core.pipeline.formats.package_format import PackageFormat
 from connect_core.pipeline.formats.payload_format import PayloadFormat
 from connect_core.pipeline.formats.protobuf_format import ProtobufFormat
 from connect_core.pipeline.formats.text_formats import Csv, Pattern, TextFields, WholeText
@@ -68,20 +71,25 @@ _NO_EVOLVING = {
 _NO_FIELDS = "other formats declare no fields"
 
 
+def format_named(name: str) -> PayloadFormat:
+    """One of ours, else one that a package brings."""
+    return FORMATS.get(name) or PackageFormat(name)
+
+
 def read_format(parse: Json) -> PayloadFormat:
-    return FORMATS[parse.get("format", "none")]
+    return format_named(parse.get("format", "none"))
 
 
 def written_format(encode: Json) -> PayloadFormat:
     """Where transforms are and no format, JSON is written."""
     form = encode.get("format", "none")
-    return FORMATS["json" if form == "none" else form]
+    return format_named("json" if form == "none" else form)
 
 
 def check_parse(parse: Json, defaults: Json) -> None:
     """Of a whole `parse` and what each of its fields is by default. Raises ValueError."""
     words = "; the fields of other formats are texts, which cast changes"
-    reading = {name: FORMATS[name].reading_options for name in get_args(Format)}
+    reading = {name: format_named(name).reading_options for name in _named(parse, Format)}
     of_payload = {name: value for name, value in parse.items() if name != "unknown" or not parse["key_fields"]}
     _check_options(of_payload, defaults, reading, {"fields": words})
     drops = parse["fields"] is not None or parse["key_fields"] or read_format(parse).drops_without_fields
@@ -99,9 +107,18 @@ def check_encode(encode: Json, defaults: Json) -> None:
     of_payload = {
         name: value for name, value in encode.items() if name not in FORMATS[encode["key_format"]].writing_options
     }
-    writing = {name: FORMATS[name].writing_options for name in get_args(WrittenFormat)}
+    writing = {name: format_named(name).writing_options for name in _named(encode, WrittenFormat)}
     _check_options(of_payload, defaults, writing, {})
     written_format(encode).check_writing(encode)
+
+
+def _named(part: Json, ours: object) -> tuple[str, ...]:
+    """Our formats, and the one of a package that this part of a document names."""
+    known = get_args(ours)
+    form = part["format"]
+    if part["options"] and form in known:
+        raise ValueError("options goes with a format that a package brings")
+    return known if form in known else (*known, form)
 
 
 def _check_options(part: Json, defaults: Json, options: Mapping[str, tuple[str, ...]], more: Mapping[str, str]) -> None:

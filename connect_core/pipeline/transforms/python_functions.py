@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
-from importlib.metadata import entry_points
 
 import pyarrow as pa
 
-from connect_core.errors import ContractBroken, Failure, VersionMismatch
-from connect_core.origin import know_package
+from connect_core.errors import VersionMismatch
+from connect_core.packages import FUNCTIONS, named
 from connect_core.rows.schema import arrow_type, shape_of
 from connect_core.rows.types import Type
-from connect_core.sdk.row_functions import ROW_FUNCTIONS, RowFunction
+from connect_core.sdk.row_functions import RowFunction
 
 
 def shape_behind(name: str, rows: Type) -> Type:
@@ -31,23 +29,13 @@ def schema_of(rows: Type) -> pa.Schema:
     return pa.schema(list(arrow_type(rows)))
 
 
-@cache
 def function(name: str) -> RowFunction:
     """Raises VersionMismatch or ContractBroken where there is none that can be used: no record is to blame."""
-    where = f"entry point {name} of {ROW_FUNCTIONS}, {sys.executable}"
-    entry = next(iter(entry_points(group=ROW_FUNCTIONS, name=name)), None)
-    if entry is None:
+    found = named(FUNCTIONS, name, RowFunction)
+    if found is None:
         raise VersionMismatch(
             f"No installed package brings the function {name}",
-            where=where,
+            where=f"entry point {name} of {FUNCTIONS}, {sys.executable}",
             next_step="Install the packages that the host has on which the document was checked",
         )
-    try:
-        found = entry.load()
-    except Exception as error:
-        what = Failure.unexpected(error, "loading it").what
-        raise ContractBroken(what, where=where, next_step="Its package is to be mended") from None
-    if not isinstance(found, RowFunction):
-        raise ContractBroken(f"{name} is no RowFunction", where=where, next_step="Its package is to be mended")
-    know_package(entry.module, name)
     return found

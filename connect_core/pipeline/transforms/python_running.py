@@ -6,12 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.errors import ContractBroken
+from connect_core.packages import FUNCTIONS
 from connect_core.pipeline.transforms.python_functions import function, schema_of, shape_behind
 from connect_core.pipeline.transforms.python_step import PythonRows
 from connect_core.pipeline.transforms.working import Work
 from connect_core.rows.moments import rows_of_no_time
 from connect_core.rows.schema import shape_of
-from connect_core.sdk.row_functions import ROW_FUNCTIONS, Changed
+from connect_core.sdk.row_functions import Changed
 
 
 def run_python(step: PythonRows, work: Work) -> None:
@@ -39,6 +40,6 @@ def _check(name: str, made: object, wanted: pa.Schema, rows: int) -> None:
         return
     raise ContractBroken(
         f"The function {name} {what}",
-        where=f"entry point {name} of {ROW_FUNCTIONS}",
+        where=f"entry point {name} of {FUNCTIONS}",
         next_step="Nothing of the batch was delivered. Its package is to be mended",
     )

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 
+from connect_core.packages import FUNCTIONS, brought
 from connect_core.pipeline.transforms.row_step import RowStep
 from connect_core.rows.types import Type
-from connect_core.sdk.row_functions import ROW_FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class PythonRows(RowStep):
     name: str
 
     def after(self, rows: Type) -> Type:
-        known = entry_points(group=ROW_FUNCTIONS).names
+        known = brought(FUNCTIONS)
         if self.name not in known:
             near = get_close_matches(self.name, known, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""

@@ -23,6 +23,8 @@ from airflow.timetables.simple import ContinuousTimetable
 from connect_core.airflow import dags
 from connect_core.airflow.dags import dags_of, made
 from connect_core.ledger import Connector, Ledger
+from connect_core.systems import SYSTEMS
+from tests.installing import install
 
 DOCUMENT = {
     "version": 1,
@@ -172,6 +174,20 @@ def test_nothing_of_a_dag_follows_the_revision_or_the_state() -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_a_broken_package_harms_no_dag(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = made().keys()
+    install(tmp_path, "waybill-thing", {"waybill.systems": "thing = waybill_thing:PLUGIN"}, "import nothing_there")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    SYSTEMS.reload()
+    with Ledger.open(f"sqlite:///{home / 'ledger.db'}") as ledger:
+        ledger.apply("needs", DOCUMENT | {"name": "needs", "sink": {"thing": {}}}, who="tests")
+    assert "thing" in SYSTEMS.broken
+    found = made()
+    assert found.keys() - before == {"replicate.needs", "backfill.needs"}
+    monkeypatch.undo()
+    SYSTEMS.reload()
+
+
 def test_a_broken_row_makes_a_dag_that_says_so_and_harms_no_other(home: Path) -> None:
     found = made()
     assert sorted(found) == [

@@ -361,9 +361,22 @@ def test_of_many_offsets_all_are_moved_or_none(client: httpx.Client, folder: Pat
 # ------------------------------------------------------------------------------------------------- classes and loggers
 
 
+CONVERTERS = "io.confluent.connect.avro."
+
+
 def test_classes_and_their_keys(client: httpx.Client) -> None:
-    listed = got(client, "/connector-plugins", connectorsOnly="false")
-    assert listed == got(client, "/connector-plugins")
+    listed = got(client, "/connector-plugins")
+    assert {one["type"] for one in listed} == {"source", "sink"}
+    every = got(client, "/connector-plugins", connectorsOnly="false")
+    assert every[: len(listed)] == listed
+    assert {one["type"] for one in every[len(listed) :]} == {"transformation", "converter", "predicate"}
+    for kind, key in [
+        ("Cast$Value", "spec"),
+        ("TopicNameMatches", "pattern"),
+        (f"{CONVERTERS}AvroConverter", "schema.registry.url"),
+    ]:
+        [must] = [one for one in got(client, f"/connector-plugins/{kind}/config") if one["name"] == key]
+        assert (must["required"], must["importance"]) == (True, "HIGH")
     assert {"class": SOURCE["connector.class"], "type": "source"}.items() <= next(
         one for one in listed if one["class"] == SOURCE["connector.class"]
     ).items()

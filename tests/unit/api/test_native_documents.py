@@ -50,9 +50,12 @@ def test_documents_are_applied_all_or_none(client: httpx.Client) -> None:
 
 
 def test_systems_and_their_options_are_told(client: httpx.Client) -> None:
-    systems = {one["system"]: one for one in got(client, "/plugins")["plugins"]}
-    assert {"file", "rocketmq", "mqtt", "postgresql"} <= systems.keys()
-    assert (systems["file"]["source"], systems["file"]["sink"]) == (True, True)
+    listed = got(client, "/plugins")["plugins"]
+    there = {(one["kind"], one["name"]): one for one in listed}
+    assert {("source", "file"), ("sink", "file"), ("format", "avro"), ("transform", "cast")} <= there.keys()
+    [path] = [one for one in there["source", "file"]["options"] if one["name"] == "path"]
+    assert (path["required"], path["importance"], path["type"]) == (True, "high", "path")
+    assert client.post("/plugins/reload").json() == {"reloaded": [], "broken": []}
     assert "path" in [one["name"] for one in got(client, "/plugins/file")["options"]]
     problem(client.get("/plugins/nothing"), 404, "not-found")
 

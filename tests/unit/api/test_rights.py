@@ -41,7 +41,7 @@ def _verbs(prefix: str) -> dict[tuple[str, str], Call]:
     changes = {f"/connectors/{verb}/all": Call("operator", "all") for verb in ("stop", "pause", "resume")}
     changes |= {f"/connectors/{{connectorName}}/{verb}": Call("operator") for verb in ("stop", "pause", "resume")}
     changes["/connectors/stopAll"] = Call("operator", "all")
-    changes["/plugin/reload"] = Call("viewer", "server")
+    changes["/plugin/reload"] = Call("operator", "server")
     changes["/plugin/config/validate"] = Call("admin", "made", ROCKETMQ)
     changes["/connectors/{connectorName}"] = Call("admin", "made", ROCKETMQ)
     return {(method, prefix + path): call for path, call in changes.items() for method in ("GET", "POST")}
@@ -101,6 +101,7 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
     ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
+    ("POST", "/api/v1/plugins/reload"): Call("operator", "server"),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
 }

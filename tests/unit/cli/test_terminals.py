@@ -51,8 +51,9 @@ LISTS = [
     ("dev", "status"),
     ("import", "rocketmq-connect", "--store", "store"),
     ("tokens", "list"),
+    ("plugins",),
 ]
-TEXTS = [("doctor",), ("options", "rocketmq")]
+TEXTS = [("doctor",), ("options", "rocketmq"), ("plugins", "mqtt")]
 """Their sentences must be read whole: they go on in the next line, and never get wider than the terminal."""
 NEEDS_SERVERS = ("groups", "translate")
 
@@ -120,8 +121,9 @@ def test_sentences_go_on_in_the_next_line(words: tuple[str, ...], terminal: Type
     assert max(cell_len(line) for line in lines) <= ROOM
     shown = set(" ".join(lines).split())
     told = waybill(*words, "--json").json
-    for one in told.get("findings") or told["options"]:
-        assert set((one.get("next_step") or one.get("description") or "").split()) <= shown
+    of_plugins = [option for one in told.get("plugins", ()) for option in one["options"]]
+    for one in of_plugins or told.get("findings") or told["options"]:
+        assert set((one.get("next_step") or one.get("description") or one.get("doc") or "").split()) <= shown
 
 
 def test_what_is_left_out_and_shortened_is_said(terminal: Typed) -> None:
@@ -192,7 +194,7 @@ def _environment() -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------- what is listed
 
 _LISTED = ("partitions", "connectors", "runs", "receipts", "gaps", "offsets", "history", "backfills", "parts")
-_LISTED += ("dead_letters", "rules", "others", "tokens")
+_LISTED += ("dead_letters", "rules", "others", "tokens", "plugins")
 """Where a command's JSON has its list; `parts` is behind `connectors`, for `status` tells both."""
 _GROUPS = ("connectors", "offsets", "backfills", "dead-letters", "rules", "dev", "groups", "import", "tokens")
 _BIG = re.compile(r"(?<![\w/.:-])\d[\d,]*(?![\w/.:-])")

@@ -14,7 +14,16 @@ import pytest
 from connect_core.api import kafka_connect_loggers
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Connector
-from connect_core.service import callers, documents, metrics, native_documents, native_reports, operations, visible
+from connect_core.service import (
+    callers,
+    documents,
+    metrics,
+    native_documents,
+    native_reports,
+    operations,
+    plugins,
+    visible,
+)
 from connect_core.service import flat_connectors as flat
 from connect_core.service import kafka_connectors as kafka
 from connect_core.service import native_connectors as native
@@ -78,7 +87,8 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
-    native_documents.plugins: ("viewer", lambda name: native_documents.plugins()),
+    plugins.listed: ("viewer", lambda name: plugins.listed("file")),
+    plugins.reload: ("operator", lambda name: plugins.reload()),
     native_documents.options: ("viewer", lambda name: native_documents.options("file")),
     native_documents.health: ("viewer", lambda name: native_documents.health(quiet)),
     native_documents.version: ("viewer", lambda name: native_documents.version()),
@@ -97,12 +107,13 @@ OF_NO_CONNECTOR = {
         flat.hidden_text,
         flat.texts,
         flat.plugins,
+        flat.all_plugins,
         flat.storable,
         flat.in_its_own_words,
         flat.seen,
         flat.role_of,
     ),
-    *(visible.visible, visible.without_others, kafka.class_of, kafka.shown_config, kafka.ledger_id),
+    *(visible.visible, visible.without_others, kafka.class_of, kafka.plugin_of, kafka.shown_config, kafka.ledger_id),
     *(operations.told_of, operations.cancel_streams),
     *(native.stale, native.in_words_of_documents, native.refuse_masks),
     *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
@@ -154,6 +165,7 @@ def test_every_function_is_in_the_table() -> None:
         native_reports,
         native_documents,
         operations,
+        plugins,
         metrics,
         kafka_connect_loggers,
     )

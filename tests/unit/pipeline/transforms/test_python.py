@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from connect_core import version
+from connect_core import packages, version
 from connect_core.errors import ContractBroken, VersionMismatch
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.pipeline.shaping import Pipeline
-from connect_core.pipeline.transforms import python_functions, python_step
+from connect_core.pipeline.transforms import python_functions
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.replication.worker.rejects import shape
 from connect_core.rows.types import struct_of
@@ -40,24 +40,23 @@ DOUBLED = RowFunction(same, doubled, deterministic=True)
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """As `pip install` of a package that brings `thing`."""
 
     def installed(found: object, release: str = "1.0") -> None:
         module = SimpleNamespace(THING=found)
         monkeypatch.setitem(__import__("sys").modules, "waybill_thing", module)
         entry = EntryPoint("thing", "waybill_thing:THING", "waybill.transforms")
-        vars(entry)["dist"] = SimpleNamespace(name="waybill-thing", version=release)
+        vars(entry)["dist"] = SimpleNamespace(name="waybill-thing", version=release, files=None)
 
         def entry_points(group: str, **chosen: str) -> EntryPoints:
             return EntryPoints([entry] if group == "waybill.transforms" else []).select(**chosen)
 
-        for where in (python_functions, python_step, version):
-            monkeypatch.setattr(where, "entry_points", entry_points)
-        python_functions.function.cache_clear()
+        monkeypatch.setattr(packages, "entry_points", entry_points)
+        packages.reload()
 
-    yield installed
-    python_functions.function.cache_clear()
+    monkeypatch.setattr(packages, "_loaded", {})
+    return installed
 
 
 def test_rows_are_changed_and_rejected(install: Install) -> None:
@@ -145,7 +144,7 @@ def test_a_function_that_does_not_do_what_it_says_ends_the_run(install: Install,
 
 def test_no_record_is_rejected_where_the_package_is_missing_or_broken(install: Install) -> None:
     install("no function")
-    with pytest.raises(ContractBroken, match="thing is no RowFunction"):
+    with pytest.raises(ContractBroken, match="waybill_thing:THING is no RowFunction"):
         reshaped()
     install(DOUBLED)
     with pytest.raises(VersionMismatch, match="No installed package brings the function other"):
