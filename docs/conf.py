@@ -56,6 +56,7 @@ NAVIGATION = {
             "docs/write-a-sink",
             "docs/write-a-source",
             "docs/write-a-transform",
+            "docs/write-a-format",
             "docs/architecture",
             "CONTRIBUTING",
         ],

@@ -25,6 +25,17 @@ def code_of(plugin: str) -> str:
     return code
 
 
+def code_of_format(name: str) -> str:
+    """The block with the format of this name."""
+    (code,) = (block for block in blocks("write-a-format.md") if f"{name.upper()} = RowFormat(" in block)
+    return code
+
+
+def cases_of_format(name: str) -> str:
+    (code,) = (block for block in blocks("write-a-format.md") if f"from waybill_{name} import" in block)
+    return code
+
+
 def module_of(plugin: str) -> Any:
     return _executed(plugin, code_of(plugin), f"page: {plugin}")
 

@@ -21,6 +21,8 @@ OF_A_READER = {
     "waybill_spool.py",
     "test_spool.py",
     "waybill_ticks.py",
+    "waybill_pairs.py",
+    "test_pairs.py",
     "conf/connections/NAME.yaml",
     "conf/engines/NAME.yaml",
     "connect_core/systems/NAME/",

@@ -156,7 +156,7 @@ def _shape(name: str, fields: pa.Schema) -> Type:
     try:
         return shape_of(fields)
     except KeyError as kind:
-        raise ValueError(f"{name} makes a field of Arrow's type {kind}, which fields do not have") from None
+        raise ValueError(f"{name} makes a field of Arrow's type {kind.args[0]}, which fields do not have") from None
 
 
 def _check_rows(name: str, made: object, fields: pa.Schema, rows: int) -> None:

@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which pip has put them."""
     folder = tmp_path_factory.mktemp("installed")
     packages = [str(path.parent) for path in EXAMPLES.glob("*/pyproject.toml")]
-    assert len(packages) == 4
+    assert len(packages) == 5
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, *packages], check=True, cwd=folder)
     return folder
@@ -198,6 +198,44 @@ def test_numbers_of_accounts_are_checked_also_when_a_worker_is_killed(site: Site
     assert "python: iban rejects it" in waybill(site, "dead-letters", "list", "copy", "--json")[1]
 
 
+def test_lines_of_a_format_are_read_and_written_also_when_a_worker_is_killed(site: Site) -> None:
+    given = [f"{number:<6}{'ab'[number % 2] * 3}" for number in range(12_000)]
+    given[1_700] = "short"
+    (site.folder / "in.log").write_text("".join(f"{line}\n" for line in given))
+    apply(
+        site,
+        {"file": {"path": "in.log"}},
+        {"file": {"path": "out.txt"}},
+        parse={"format": "fixed", "options": {"widths": {"id": 6, "what": 3}}},
+        transforms=[{"filter": "$.what = 'aaa'"}],
+        encode={"format": "fixed", "options": {"widths": {"what": 5, "id": 6}}},
+    )
+    site.fault("batch-written", "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    wanted = [f"{line[6:]:<5}{line[:6]}" for line in given if line.endswith("aaa")]
+    assert (site.folder / "out.txt").read_text().splitlines() == wanted
+    assert sum(one["rejected"] for one in receipts(site)) == 1
+    assert "Not of format fixed" in waybill(site, "dead-letters", "list", "copy", "--json")[1]
+
+
+@pytest.mark.parametrize(
+    ("parse", "words"),
+    [
+        ({"format": "fixed"}, "options.widths: Field required"),
+        ({"format": "fixed", "options": {"widths": {"id": 1}}, "fields": {"id": "text"}}, "leave out fields"),
+        ({"format": "json", "options": {"a": 1}}, "options goes with a format that a package brings"),
+        ({"format": "fixt"}, "found 'fixt'"),
+    ],
+)
+def test_a_format_that_does_not_fit_is_a_fault_of_the_document(site: Site, parse: object, words: str) -> None:
+    document = {"version": 1, "name": "copy", "source": {"file": {"path": "in.log"}}, "parse": parse}
+    (site.folder / "copy.yaml").write_text(json.dumps(document | {"sink": {"file": {"path": "out.txt"}}}))
+    code, told = waybill(site, "check", "copy.yaml")
+    assert (code, words in told) == (2, True), told
+
+
 def test_an_open_range_is_not_finished_with_another_version_of_a_function(site: Site, installed: Path) -> None:
     own = shutil.copytree(installed, site.folder / "own")
     site.settings["PYTHONPATH"] = str(own)
@@ -280,7 +318,9 @@ def test_a_folder_with_commits_has_every_line_once_whatever_was_killed(site: Sit
     assert sum(one["possible_duplicates"] + one["duplicates"] for one in seen) == 0
 
 
-@pytest.mark.parametrize(("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80), ("iban", 40)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("webhook", 50), ("sqlite", 120), ("pages", 80), ("iban", 40), ("fixed", 70)]
+)
 def test_an_example_is_short(name: str, most: int) -> None:
     lines = (EXAMPLES / name / f"waybill_{name}.py").read_text().splitlines()
     assert sum(1 for line in lines if line.strip()) <= most

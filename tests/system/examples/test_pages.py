@@ -1,4 +1,4 @@
-"""The pages "Write a sink" and "Write a source", followed line by line, give a working connector."""
+"""The pages "Write a sink", "Write a source" and "Write a format", followed line by line, give a working connector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.page_code import DOCS, blocks, code_of, file_of_tests
+from tests.page_code import DOCS, blocks, cases_of_format, code_of, code_of_format, file_of_tests
 
 OF_A_SOURCE = "{{version: 1, name: {name}, source: {{{name}: {{{options}}}}}, sink: {{file: {{path: out.txt}}}}}}\n"
 
@@ -50,6 +50,19 @@ def test_a_sink_is_written_in_ten_minutes(beside: Path) -> None:
     assert '"b25l"\n"dHdv"\n' in told
     assert [path.read_text() for path in (beside / "spool").iterdir()] == ['"b25l"\n"dHdv"\n']
     (count,) = re.findall(r"`(\d+ passed, \d+ skipped)`", (DOCS / "write-a-sink.md").read_text())
+    assert count in told
+
+
+def test_a_format_is_written_in_ten_minutes(beside: Path) -> None:
+    first, commands, proof = blocks("write-a-format.md", "bash")
+    assert first == "cd .. && mkdir -p myformat && cd myformat\n"
+    (beside / "waybill_pairs.py").write_text(code_of_format("pairs"))
+    (beside / "test_pairs.py").write_text(cases_of_format("pairs"))
+    (beside / "pyproject.toml").write_text(blocks("write-a-format.md", "toml")[0])
+    told = followed(beside, commands + proof)
+    assert (beside / "out.txt").read_text() == "id=7,name=Ann\nid=8\n"
+    assert "Not of format pairs" in told
+    (count,) = re.findall(r"`(\d+ passed)`", (DOCS / "write-a-format.md").read_text())
     assert count in told
 
 

@@ -53,7 +53,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
             return EntryPoints([entry] if group == "waybill.transforms" else []).select(**chosen)
 
         monkeypatch.setattr(packages, "entry_points", entry_points)
-        packages.reload()
+        packages._loaded.clear()
 
     monkeypatch.setattr(packages, "_loaded", {})
     return installed
