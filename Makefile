@@ -98,4 +98,5 @@ ready-for-tests:
 	@$(RUN) -m connect_core.stack.archiving
 	@.ci/kubernetes
 	@.ci/mariadb
+	@.ci/prometheus
 	@.ci/kafka-connect-clients
