@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple, TypeVar
@@ -124,8 +124,31 @@ def releases(group: str) -> dict[str, str]:
     return installed | {name: one.release for (of, name), one in _loaded.items() if of == group}
 
 
+def running(group: str, name: str) -> str:
+    """Package and version of what is loaded under a name; empty where nothing is."""
+    known = _loaded.get((group, name))
+    return known.release if known else ""
+
+
+def modules() -> dict[str, int]:
+    """By package and version of what is loaded how many of its modules are."""
+    return {
+        one.release: sum(1 for module in sys.modules if module.partition(".")[0] in one.modules)
+        for one in _loaded.values()
+    }
+
+
+def mixed(before: Mapping[str, int]) -> list[Replaced]:
+    """Packages that are replaced by now and of which modules were loaded since `before`, an answer of `modules`: what
+    ran meanwhile may have been of both versions. What was loaded as a whole before goes on as it was."""
+    now = modules() if _loaded else {}
+    return [one for one in replaced() if now[one.before] != before.get(one.before)]
+
+
 def replaced() -> list[Replaced]:
     """What runs here in another version than it is installed now."""
+    if not _loaded:
+        return []
     installed = {(group, name): one.release for group in GROUPS for name, one in brought(group).items()}
     return [
         Replaced(name, one.release, installed.get((group, name), ""))

@@ -8,10 +8,12 @@ else; it never imports what it fingerprints.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from connect_core import __version__, packages
+from connect_core.sdk.values import Json
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -32,6 +34,21 @@ def plugin_versions() -> dict[str, str]:
     return {
         f"{before}{name}": one for group, before in _BEFORE.items() for name, one in packages.releases(group).items()
     }
+
+
+def running(systems: Iterable[str], pipeline: Json) -> dict[str, str]:
+    """The same of what a connector between these systems, with this pinned part of its document, has loaded here: empty
+    where it needs no package."""
+    parts = [pipeline.get(part, {}) for part in ("parse", "encode")]
+    needed = {
+        packages.SYSTEMS: [*systems],
+        packages.FUNCTIONS: [one["python"] for one in pipeline.get("transforms", ()) if "python" in one],
+        packages.FORMATS: [part["format"] for part in parts if "format" in part],
+    }
+    found = {
+        f"{_BEFORE[group]}{name}": packages.running(group, name) for group, names in needed.items() for name in names
+    }
+    return {name: release for name, release in found.items() if release}
 
 
 _BEFORE = {packages.SYSTEMS: "", packages.FUNCTIONS: "python ", packages.FORMATS: "format "}

@@ -109,6 +109,7 @@ PLUGIN = {
     ],
     "error": "",
     "abilities": [],
+    "installed": "0.1.0",
 }
 OPTION = {"name": "path", "role": "source", "type": "text", "required": True, "description": "Which files to read"}
 OPERATION = {

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +21,9 @@ import zstandard
 from connect_core.clock import now_ns
 from connect_core.engine.driver import Driver, this_process
 from connect_core.engine.host_clocks import Reading
-from connect_core.errors import EngineFailed, Failure, VersionMismatch
+from connect_core.errors import EngineFailed, Failure, Retriable, VersionMismatch
 from connect_core.replication.host import boot_id
-from connect_core.version import code_version
+from connect_core.version import code_version, plugin_versions, running
 from connect_core.work import Lane, Outcome, ScanTask
 
 if TYPE_CHECKING:
@@ -33,21 +36,40 @@ Request = TypeVar("Request", Lane, ScanTask)
 
 def request(content: Lane | ScanTask) -> bytes:
     """A lane or a search for a worker that must run the code named in it."""
-    return _packed({"code": content.code, "driver": this_process()}, content)
+    systems, pipeline = [content.sink.system], {}
+    if isinstance(content, Lane):
+        systems, pipeline = [content.source.system, content.sink.system], content.pipeline
+    head = {"code": content.code, "driver": this_process(), "plugins": running(systems, pipeline)}
+    return _packed(head, content)
 
 
 def opened(data: bytes, kind: type[Request]) -> Request:
-    """The request, in the worker. Raises VersionMismatch when it was made for other code than this process runs."""
+    """The request, in the worker. Raises VersionMismatch when it was made for other code than this process runs, and
+    Retriable when a package was replaced meanwhile on this host."""
     head, body = _parted(data)
     if head["code"] != code_version():
         raise VersionMismatch(
             f"The engine runs other code ({code_version()}) than the driver ({head['code']})",
             next_step="Run `waybill engine stop`, then `waybill engine start`",
         )
+    if head["plugins"]:
+        _check_plugins(head["plugins"], Driver(*head["driver"]))
     content = _unpacked(head, body)
     if not isinstance(content, kind):
         raise TypeError(f"expected {kind.__name__}, got {type(content).__name__}")
     return content
+
+
+def _check_plugins(theirs: Mapping[str, str], driver: Driver) -> None:
+    ours = plugin_versions()
+    for name, release in theirs.items():
+        if (here := ours.get(name) or "no package") != release:
+            what = f"The driver has {release} for {name}, and its worker has {here}"
+            if driver.boot_id == boot_id():
+                next_step = "It was replaced while the run was at work; the next attempt takes what is installed then"
+                raise Retriable(what, where=sys.executable, next_step=next_step)
+            where = f"host {socket.gethostname()}"
+            raise VersionMismatch(what, where=where, next_step="Install the same packages for its Python")
 
 
 def driver(data: bytes) -> Driver:

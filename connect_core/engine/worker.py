@@ -49,6 +49,8 @@ def run_lane(
     """
     with ExitStack() as held:
         try:
+            if kept is None:
+                _take_what_is_installed()
             lane = envelope.opened(descriptor, Lane)
             _admit(lane, attempt_number)
             from connect_core.replication.worker.lane import KeptSource, work
@@ -87,6 +89,7 @@ def stay(invitation: bytes, attempt_number: int) -> bytes:
     _require_first(attempt_number, "a worker that stays")
     with suppress(OSError, LineEnded), dialled(invitation) as line:
         prepared()
+        _take_what_is_installed()
         line.send(envelope.hello())
         serve(line)
     return b""
@@ -95,6 +98,7 @@ def stay(invitation: bytes, attempt_number: int) -> bytes:
 def run_search(descriptor: bytes) -> bytes:
     """Runs one slice of a search. It is read-only: no lock, no timer; its limit is in the search."""
     try:
+        _take_what_is_installed()
         task = envelope.opened(descriptor, ScanTask)
         with killed_with(envelope.driver(descriptor)):
             return envelope.answer(_found(task))
@@ -108,9 +112,16 @@ def prepared() -> None:
     from connect_core.replication.worker import lane  # noqa: F401
 
 
+def _take_what_is_installed() -> None:
+    from connect_core.replication.worker.lane import take_what_is_installed
+
+    take_what_is_installed()
+
+
 def place() -> bytes:
     """Where this worker is and what it runs, as JSON: `boot_id`, `host`, `python`, `code`, `plugins`. Prepares it."""
     prepared()
+    _take_what_is_installed()
     here = {"boot_id": boot_id(), "host": socket.gethostname(), "python": sys.executable}
     return json.dumps({**here, "code": code_version(), "plugins": plugin_versions()}).encode()
 

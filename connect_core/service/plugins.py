@@ -4,7 +4,7 @@ those that installed packages bring, the broken ones with why. And packages that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -30,7 +30,9 @@ _UNITS = {"duration": "seconds", "size": "bytes", "percentage": "percent"}
 
 @dataclass(frozen=True)
 class Listed:
-    """One that documents may name. `classes` are what peers call it in flat documents."""
+    """One that documents may name. `classes` are what peers call it in flat documents. `installed` is the version of
+    its package that is installed now, which is another one than `version` where it was replaced since this process has
+    loaded it."""
 
     kind: str
     name: str
@@ -41,6 +43,7 @@ class Listed:
     options: Sequence[Json] = ()
     error: str = ""
     abilities: Sequence[str] = ()
+    installed: str = ""
 
 
 def listed(name: str = "") -> list[Json]:
@@ -53,7 +56,7 @@ def listed(name: str = "") -> list[Json]:
         meant = f"Did you mean {near[0]}? " if near else ""
         raise ConfigError(f'There is no plug-in "{name}"', next_step=f"{meant}`waybill plugins` shows all")
     order = {kind: place for place, kind in enumerate(KINDS)}
-    return [vars(one).copy() for one in sorted(found, key=lambda one: (order[one.kind], one.name))]
+    return _told(sorted(found, key=lambda one: (order[one.kind], one.name)))
 
 
 def reload() -> Json:
@@ -61,7 +64,12 @@ def reload() -> Json:
     begun by processes of their own, or look by themselves."""
     callers.require("operator")
     replaced = [one._asdict() for one in SYSTEMS.reload()]
-    return {"reloaded": replaced, "broken": [vars(one).copy() for one in _all() if one.error]}
+    return {"reloaded": replaced, "broken": _told(one for one in _all() if one.error)}
+
+
+def _told(found: Iterable[Listed]) -> list[Json]:
+    now = {one.before: one.now.rpartition(" ")[2] for one in packages.replaced()}
+    return [vars(one) | {"installed": now.get(f"{one.package} {one.version}", one.version)} for one in found]
 
 
 def _all() -> Iterator[Listed]:

@@ -152,5 +152,6 @@ def receipt_told(settled: SettledRange) -> Json:
         "found_before": found_before.found_before([receipt]),
         "reconstructed": receipt.reconstructed,
         "revision": settled.pins.revision,
+        "code": settled.pins.code,
         "settled_at": settled.settled_at,
     }

@@ -73,6 +73,7 @@ def replicate(
     """Runs the task; None when there is nothing for it to do: partitions are shared by fewer tasks, or nothing is there
     that the backfill could move. `remote` gives the engine's address when one is needed; `halted` says why to end at
     the next range boundary."""
+    SYSTEMS.reload()  # Airflow forks this process from one that may have loaded packages long ago
     with ExitStack() as stack:
         ledger, settings, home = stack.enter_context(working())
         connector = ledger.connector(attempt.connector)

@@ -51,6 +51,8 @@ def sink(side: Side, resources: ExitStack | None = None) -> Sink:
 
 
 def _known(name: str) -> Plugin:
+    if name not in SYSTEMS:  # a process that stays may have looked before the package came
+        SYSTEMS.reload()
     system = SYSTEMS.get(name)
     if system is None and (broken := SYSTEMS.broken.get(name)):
         raise broken

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from connect_core import packages
 from connect_core.errors import ConfigError, ContractBroken
 from connect_core.pipeline.transforms.python_functions import function
+from connect_core.replication.worker.plugin_code import of_one_version
 from connect_core.service import plugins
 from connect_core.systems import SYSTEMS, source
 from connect_core.version import plugin_versions
-from connect_core.work import Side
+from connect_core.work import Outcome, Side
 from tests.installing import install
 
 SYSTEM = """
@@ -162,3 +165,36 @@ def test_a_package_that_came_and_one_that_went_are_seen(folder: Path) -> None:
         path.unlink()
     assert plugins.reload()["reloaded"] == [{"name": "thing", "before": "waybill-thing 1.0", "now": ""}]
     assert "thing" not in SYSTEMS
+
+
+PARTS = """
+from connect_core.sdk.row_functions import Changed, RowFunction
+
+def rows(given):
+    import waybill_parts
+    return Changed(given)
+
+DOES = RowFunction(lambda schema: schema, rows, deterministic=True)
+"""
+
+
+def test_what_was_loaded_as_a_whole_goes_on_and_what_was_loaded_since_is_told(folder: Path) -> None:
+    """`pip` replaces files while they are at work; a module that is imported later is the new one."""
+    entries = {"waybill.transforms": "does = waybill_does:DOES"}
+    install(folder, "waybill-does", entries, PARTS)
+    parts = folder / "waybill_parts.py"
+    parts.write_text("")
+    record = "waybill_does.py,,\nwaybill_parts.py,,\n"
+    (folder / "waybill_does-1.0.dist-info" / "RECORD").write_text(record)
+    found = function("does")
+    before = packages.modules()
+    install(folder, "waybill-does", entries, PARTS, "2.0")
+    assert packages.mixed(before) == []
+    found.rows(pa.RecordBatch.from_pydict({"a": [1]}))
+    replaced = packages.Replaced("does", "waybill-does 1.0", "waybill-does 2.0")
+    assert packages.mixed(before) == [replaced]
+    lane = SimpleNamespace(connector="c", task=0)
+    outcomes = of_one_version(lane, [Outcome(7, None)], before)  # type: ignore[arg-type]
+    assert [(one.range_id, one.receipt, one.clean) for one in outcomes] == [(7, None, False)]
+    assert outcomes[0].failure is not None
+    assert "does: waybill-does 1.0 by waybill-does 2.0" in outcomes[0].failure.what

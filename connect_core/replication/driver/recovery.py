@@ -53,6 +53,7 @@ def inherited(task: TaskContext) -> list[OpenRange]:
     task.context.listener.log(
         f"an earlier attempt left {show_count(len(left), 'range')} open; checking the target for their records"
     )
+    _tell_of_other_code(task, left)
     for some in in_batches([item.id for item in left], task.context.batch_ranges):
         task.ledger.adopt(task.held.leases, task.summary.run_id, some)
     task.end_offsets.took_over(item.range for item in left)
@@ -60,6 +61,14 @@ def inherited(task: TaskContext) -> list[OpenRange]:
     if left and all(task.goes_where_now(item.range.pins) for item in left):
         task.targets = task.look_at_targets()
     return without_lost(task, search(task, left)) if left else []
+
+
+def _tell_of_other_code(task: TaskContext, items: Sequence[OpenRange]) -> None:
+    """What a range becomes is the same (`_with_their_pipelines`); by which versions it was begun and finished a person
+    shall find."""
+    others = {(item.range.pins.code, task.code_of(item.range.pins)) for item in items}
+    for before, now in sorted((before, now) for before, now in others if before != now):
+        task.context.listener.log(f"it was planned by {before}, and is finished by {now}")
 
 
 def _without_idle(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRange]:

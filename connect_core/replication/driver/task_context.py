@@ -37,7 +37,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Growing, Sink, Targets
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
-from connect_core.version import code_version
+from connect_core.version import code_version, running
 from connect_core.work import Outcome, Receipt
 
 EMPTY_IN_A_ROW = 3
@@ -198,7 +198,13 @@ class TaskContext:
 
     def pins(self, like: Pins) -> Pins:
         """What a range keeps to, whoever finishes it, when it is planned now as `like` was."""
-        return replace(like, pipeline=pipeline_digest(self.resolved_for(like).pipeline), code=code_version())
+        return replace(like, pipeline=pipeline_digest(self.resolved_for(like).pipeline), code=self.code_of(like))
+
+    def code_of(self, pins: Pins) -> str:
+        """What plans a range as `pins` are, or finishes it: this code, and the packages that it needs."""
+        resolved = self.resolved_for(pins)
+        used = running((resolved.source.system, resolved.sink.system), resolved.pipeline)
+        return ", ".join([code_version(), *(f"{name}: {release}" for name, release in sorted(used.items()))])
 
     def positions(self) -> dict[Partition, Position | None]:
         """Raises Retriable when one of them is before what this run itself has settled: the ledger of now is older."""

@@ -10,13 +10,14 @@ from contextlib import ExitStack, suppress
 from threading import Event
 from typing import TYPE_CHECKING
 
-from connect_core import clock, systems
+from connect_core import clock, packages, systems
 from connect_core.config import revealed
 from connect_core.observe import Step, reached
 from connect_core.replication.worker.end_times import EndTimes
 from connect_core.replication.worker.letters import letters_source, opened_letters
 from connect_core.replication.worker.live import LiveLane
 from connect_core.replication.worker.pacer import Pacer
+from connect_core.replication.worker.plugin_code import of_one_version
 from connect_core.replication.worker.range import WorkerRange, home_of
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
@@ -61,11 +62,13 @@ class KeptSource:
 def work(lane: Lane, kept: KeptSource, stopped: Event | None = None) -> list[Outcome]:
     """Works through a lane between the systems that it names. `stopped` ends its quantum early. After a failure the
     source is not used again."""
+    loaded = packages.modules()
     with ExitStack() as unless_all_is_well:
         unless_all_is_well.callback(kept.close)
         with ExitStack() as resources:
             sink = systems.sink(revealed(lane.sink), resources)
             outcomes = move(lane, kept.of(lane), sink, stopped, kept.end_times)
+        outcomes = of_one_version(lane, outcomes, loaded)
         if not any(outcome.failure for outcome in outcomes):
             unless_all_is_well.pop_all()
         return outcomes
@@ -97,6 +100,13 @@ def move(
     if live and limit.quantum_left_s() > 0:
         outcomes += LiveLane(lane, live, source, sink, limit, pacer, end_times or EndTimes()).run()
     return outcomes
+
+
+def take_what_is_installed() -> None:
+    """Packages that were replaced since this process loaded them are loaded again when they are named. Between two runs
+    alone: a process of Spark's works for one after the other."""
+    if packages.replaced():
+        systems.SYSTEMS.reload()
 
 
 def scan(task: ScanTask) -> dict[int, ScanResult]:

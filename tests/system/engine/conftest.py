@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -23,11 +24,12 @@ READY_LIMIT_S = 90
 
 @dataclass
 class Running:
-    """The server and its process; `kill` is a crash."""
+    """The server and its process; `kill` is a crash. `packages` is where its workers find the drill, a copy."""
 
     server: Server
     process: subprocess.Popen[bytes]
     log: Path
+    packages: Path
 
     @property
     def remote(self) -> str:
@@ -43,10 +45,11 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("spark")
     server = Server(folder, ports.free(), "right-token", slots=8, java=java.find(jars.cache_folder()))
     write_settings(server)
-    environment = server_environment(server, os.environ | {"PYTHONPATH": str(DRILL), "WAYBILL_TESTING": "1"})
+    packages = shutil.copytree(DRILL, folder / "packages")
+    environment = server_environment(server, os.environ | {"PYTHONPATH": str(packages), "WAYBILL_TESTING": "1"})
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(server_command(server), env=environment, stdout=log, stderr=log)
-    running = Running(server, process, folder / "log")
+    running = Running(server, process, folder / "log", packages)
     try:
         _wait_until_ready(running)
         SparkConnectEngine(running.remote).warm_up(lanes=2)

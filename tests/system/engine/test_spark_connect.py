@@ -17,11 +17,12 @@ import pyarrow as pa
 import pytest
 
 from connect_core.clock import now_ns
-from connect_core.engine import spark_jobs
+from connect_core.engine import envelope, spark_jobs
 from connect_core.engine.dialling import DialIn
 from connect_core.engine.spark_connect import SparkConnectEngine
 from connect_core.errors import EngineFailed, Refused, Retriable, Unreachable
 from connect_core.stack import ports
+from connect_core.work import Outcome
 from tests.system.engine.conftest import Running
 from tests.unit.engine.lanes import executed_three_times, lane, meeting, scan_task
 
@@ -50,6 +51,36 @@ def test_each_lane_has_a_task_and_all_run_side_by_side(spark: SparkConnectEngine
     assert [outcome.range_id for outcome in outcomes] == [100 * i for i in range(count)]
     assert sorted(place["task"] for place in places) == list(range(count))
     assert len({place["pid"] for place in places}) == count
+
+
+def moved_by(spark: SparkConnectEngine, home: Path) -> tuple[int, list[str], Outcome]:
+    """The process that worked through a lane, and the packages that its receipt names."""
+    (outcome,) = spark.execute([lane(home)])
+    where = outcome.receipt.where if outcome.receipt else {}
+    return where.get("pid", 0), where.get("packages", []), outcome
+
+
+def test_a_process_that_stays_takes_a_package_that_was_replaced(
+    spark: SparkConnectEngine, spark_server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = next(spark_server.packages.glob("*.dist-info/METADATA"))
+    former = metadata.read_text()
+    before = {pid: packages for pid, packages, _ in (moved_by(spark, tmp_path) for _ in range(6))}
+    assert all(packages == ["drill: waybill-drill 1.0"] for packages in before.values())
+    metadata.write_text(former.replace("1.0", "1.1"))
+    try:
+        now = {pid: packages for pid, packages, _ in (moved_by(spark, tmp_path) for _ in range(6))}
+        assert now.keys() & before.keys(), "the same process worked before and after"
+        assert all(packages == ["drill: waybill-drill 1.1"] for packages in now.values())
+        assert spark.scan(scan_task())
+        monkeypatch.setattr(envelope, "running", lambda *of: {"drill": "waybill-drill 1.0"})
+        _, _, refused = moved_by(spark, tmp_path)
+        assert refused.clean
+        assert refused.failure is not None
+        words = "The driver has waybill-drill 1.0 for drill, and its worker has waybill-drill 1.1"
+        assert (refused.failure.kind, refused.failure.what) == ("Retriable", words)
+    finally:
+        metadata.write_text(former)
 
 
 def test_a_search_comes_back(spark: SparkConnectEngine) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from tests.page_code import code_of
 from tests.site import Site
+from tests.system.replication.test_rest import served
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LINES = [b"line %d" % number for number in range(2_498)] + [b"\xff\xfe", b"\xfe\xff"]
@@ -258,6 +259,58 @@ def test_an_open_range_is_not_finished_with_another_version_of_a_function(site: 
     code, told = waybill(site, "run", "copy")
     assert code == 0, told
     assert len((site.folder / "out.jsonl").read_text().splitlines()) == 12_000
+
+
+def test_a_range_that_another_version_of_its_system_finishes_says_so(site: Site, installed: Path) -> None:
+    own = shutil.copytree(installed, site.folder / "own")
+    site.settings["PYTHONPATH"] = str(own)
+    table = site.folder / "lines.db"
+    apply(site, {"file": {"path": "in.log"}}, {"sqlite": {"path": str(table), "table": "lines"}})
+    site.fault("before-receipt", "kill")
+    assert waybill(site, "run", "copy")[0] != 0
+    metadata = own / "waybill_sqlite-1.0.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 2.0"))
+    module = own / "waybill_sqlite.py"
+    module.write_text(module.read_text() + "\n# the second version\n")
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    assert "planned by 0.1.0+" in told
+    assert "sqlite: waybill-sqlite 1.0, and is finished by 0.1.0+" in told
+    assert rows(table) == LINES
+    with (site.folder / "in.log").open("ab") as log:
+        log.write(b"one more\n")
+    code, told = waybill(site, "run", "copy")
+    assert code == 0, told
+    seen = sorted(receipts(site), key=lambda one: one["begin"])
+    first, last = (seen[0], seen[-1])
+    assert [one["code"].partition(", ")[2] for one in (first, last)] == [  # type: ignore[attr-defined]
+        *("sqlite: waybill-sqlite 1.0", "sqlite: waybill-sqlite 2.0")
+    ]
+    moved = [one["where"].get("packages") for one in (first, last)]  # type: ignore[attr-defined]
+    assert moved == [["sqlite: waybill-sqlite 2.0"], None]
+
+
+def test_a_server_takes_a_package_that_was_replaced_when_it_is_told(site: Site, installed: Path) -> None:
+    own = shutil.copytree(installed, site.folder / "own")
+    site.settings["PYTHONPATH"] = str(own)
+    with served(site) as (client, _):
+
+        def version() -> tuple[str, str]:
+            listed = client.get("/api/v1/plugins").json()["plugins"]
+            return next((one["version"], one["installed"]) for one in listed if one["name"] == "iban")
+
+        assert version() == ("1.0", "1.0")
+        metadata = own / "waybill_iban-1.0.dist-info" / "METADATA"
+        metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 1.1"))
+        assert version() == ("1.0", "1.1")
+        told = client.post("/api/v1/plugins/reload").json()["reloaded"]
+        assert told == [{"name": "iban", "before": "waybill-iban 1.0", "now": "waybill-iban 1.1"}]
+        assert version() == ("1.1", "1.1")
+        (own / "waybill_iban.py").write_text("import nothing_there")
+        metadata.write_text(metadata.read_text().replace("Version: 1.1", "Version: 1.2"))
+        assert client.get("/plugin/reload").json()["body"] == "Plugin reload succeeded"
+        [broken] = client.post("/api/v1/plugins/reload").json()["broken"]
+        assert (broken["name"], broken["version"], "nothing_there" in broken["error"]) == ("iban", "1.2", True)
 
 
 def test_a_function_that_is_not_installed_is_a_fault_of_the_document(site: Site) -> None:
