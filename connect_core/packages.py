@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple, TypeVar
 
-from connect_core.errors import ContractBroken
+from connect_core.errors import ContractBroken, Retriable
 from connect_core.origin import know_package, origin_of
 
 SYSTEMS, FUNCTIONS, FORMATS = "waybill.systems", "waybill.transforms", "waybill.formats"
@@ -143,6 +143,15 @@ def mixed(before: Mapping[str, int]) -> list[Replaced]:
     ran meanwhile may have been of both versions. What was loaded as a whole before goes on as it was."""
     now = modules() if _loaded else {}
     return [one for one in replaced() if now[one.before] != before.get(one.before)]
+
+
+def mixed_error(mixed: Iterable[Replaced], where: str) -> Retriable:
+    words = ", ".join(f"{one.name}: {one.before} by {one.now or 'nothing'}" for one in mixed)
+    return Retriable(
+        f"A package was replaced during the run, and parts of it were loaded since ({words})",
+        where=where,
+        next_step="The next attempt takes what is installed then, and looks in the target first",
+    )
 
 
 def replaced() -> list[Replaced]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from connect_core import packages
 from connect_core.config import Resolved
 from connect_core.ledger import Connector, Ledger
 from connect_core.masking import mask_secrets
@@ -89,6 +90,8 @@ class RunContext:
     check_evolved: CheckEvolved = _as_it_is
     accept_gaps: bool = False
     """A person has said for this run that records are gone: it goes on behind them, whatever the document says."""
+    loaded: Mapping[str, int] = field(default_factory=packages.modules)
+    """What of packages was loaded when the run began (`packages.mixed`)."""
 
     @property
     def is_backfill(self) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from connect_core import clock, systems
+from connect_core import clock, packages, systems
 from connect_core.config import Resolved, revealed, with_policies
 from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
@@ -176,6 +176,8 @@ class TaskContext:
 
     def opened(self, ranges: Sequence[Range], floors: Mapping[Partition, Sequence[Floor]]) -> list[OpenRange]:
         """Commits the ranges as planned, with the floors that are given for their partitions, batch by batch."""
+        if mixed := packages.mixed(self.context.loaded):
+            raise packages.mixed_error(mixed, self.where())
         self.require_no_secret("sink", "a target", [*floors.values(), *(one.pins.target for one in ranges)])
         self.require_no_secret("source", "a position", (one.evidence for one in ranges))
         self.held.renew()

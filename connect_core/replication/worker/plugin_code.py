@@ -1,4 +1,6 @@
-"""The packages whose code works through a lane: within a range one version alone, and its receipt says which."""
+"""The packages whose code works through a lane: within a range one version alone (delivery rule 8), and its receipt
+says which.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from connect_core import packages
-from connect_core.errors import Failure, Retriable
+from connect_core.errors import Failure
 from connect_core.version import running
 from connect_core.work import Lane, Outcome
 
@@ -21,7 +23,7 @@ def of_one_version(lane: Lane, outcomes: Sequence[Outcome], before: Mapping[str,
     if not packages.modules():
         return list(outcomes)
     if mixed := packages.mixed(before):
-        failure = Failure.of(_mixed(lane, mixed))
+        failure = Failure.of(packages.mixed_error(mixed, f"connector {lane.connector}, task {lane.task}"))
         return [Outcome(one.range_id, None, failure, clean=False) for one in outcomes]
     used = running((lane.source.system, lane.sink.system), lane.pipeline)
     here = {f"{name}: {release}" for name, release in used.items()}
@@ -34,12 +36,3 @@ def _told(one: Outcome, others: Set[str]) -> Outcome:
     if one.receipt is None or not others:
         return one
     return replace(one, receipt=replace(one.receipt, where=one.receipt.where | {_KEY: sorted(others)}))
-
-
-def _mixed(lane: Lane, mixed: Sequence[packages.Replaced]) -> Retriable:
-    words = ", ".join(f"{one.name}: {one.before} by {one.now or 'nothing'}" for one in mixed)
-    return Retriable(
-        f"A package was replaced while a range was moved, and parts of it were loaded since ({words})",
-        where=f"connector {lane.connector}, task {lane.task}",
-        next_step="The next attempt takes what is installed then, and looks in the target first",
-    )

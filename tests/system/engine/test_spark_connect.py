@@ -55,7 +55,8 @@ def test_each_lane_has_a_task_and_all_run_side_by_side(spark: SparkConnectEngine
 
 def moved_by(spark: SparkConnectEngine, home: Path) -> tuple[int, list[str], Outcome]:
     """The process that worked through a lane, and the packages that its receipt names."""
-    (outcome,) = spark.execute([lane(home)])
+    with spark.started(1) as ready:
+        (outcome,) = ready.execute([lane(home)])
     where = outcome.receipt.where if outcome.receipt else {}
     return where.get("pid", 0), where.get("packages", []), outcome
 
