@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.installing import install
 from tests.page_code import code_of
 from tests.site import Site
 from tests.system.replication.test_rest import served
@@ -255,6 +256,7 @@ def test_an_open_range_is_not_finished_with_another_version_of_a_function(site: 
     metadata.write_text(text.replace("Version: 1.0", "Version: 1.1"))
     code, told = waybill(site, "run", "copy")
     assert code == 5, told
+    assert "python iban: waybill-iban 1.0 whose pipeline gave other results" in told
     metadata.write_text(text)
     code, told = waybill(site, "run", "copy")
     assert code == 0, told
@@ -330,11 +332,7 @@ def test_a_function_that_is_not_installed_is_a_fault_of_the_document(site: Site)
 def of_the_page(site: Site, name: str) -> None:
     """Makes a system of "Write a sink" known, as though pip had installed it."""
     folder = site.folder / "installed"
-    metadata = folder / f"waybill_{name}-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (folder / f"waybill_{name}.py").write_text(code_of(name))
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: waybill-{name}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[waybill.systems]\n{name} = waybill_{name}:PLUGIN\n")
+    install(folder, f"waybill-{name}", {"waybill.systems": f"{name} = waybill_{name}:PLUGIN"}, code_of(name))
     site.settings["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
 
 
