@@ -11,9 +11,12 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from connect_core import __version__, packages
-from connect_core.sdk.values import Json
+
+if TYPE_CHECKING:
+    from connect_core.sdk.values import Json
 
 PACKAGE = Path(__file__).resolve().parent
 

@@ -47,7 +47,7 @@ def status(say: Say) -> Json:
 
 def findings() -> list[Json]:
     """Everything that a run needs, looked at: `Finding`s as JSON has them."""
-    looks = (_home, _variables, _java, _pyspark, _stack, _ledger)
+    looks = (_home, _variables, _java, _pyspark, _packages, _stack, _ledger)
     return [fields_of(finding) for look in looks for finding in _looked(look)]
 
 
@@ -139,6 +139,18 @@ def _pyspark() -> Iterator[Finding]:
         yield Finding("pyspark", "fault", f"versions differ: {both}", "Install both in one version", 6)
     elif len(found) > 1:
         yield Finding("pyspark", "ok", found["pyspark"])
+
+
+def _packages() -> Iterator[Finding]:
+    """A broken one harms those alone that need it."""
+    from connect_core.service.plugins import brought
+
+    for one in brought():
+        subject = f"{one.kind} {one.name}"
+        if one.error:
+            yield Finding(subject, "warning", one.error, "Correct the package and install it again, or uninstall it")
+        else:
+            yield Finding(subject, "ok", f"{one.package} {one.version}")
 
 
 def _stack() -> Iterator[Finding]:

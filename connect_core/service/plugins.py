@@ -59,6 +59,12 @@ def listed(name: str = "") -> list[Json]:
     return _told(sorted(found, key=lambda one: (order[one.kind], one.name)))
 
 
+def brought() -> list[Listed]:
+    """Those of installed packages, ours not among them."""
+    callers.require("viewer")
+    return [one for one in _all() if one.package != _OURS]
+
+
 def reload() -> Json:
     """Has this process look up packages anew: what was replaced since it loaded them, and what is broken now. Runs are
     begun by processes of their own, or look by themselves."""

@@ -59,6 +59,9 @@ def test_a_package_that_broke_harms_only_connectors_that_need_it(typed: Typed, t
     for words in (("connectors", "list"), ("status",), ("runs", "needs"), ("offsets", "show", "needs"), ("plugins",)):
         said = typed(*words)
         assert said[0] == 0, said
+    findings = json.loads(typed("doctor", "--json")[1])["findings"]
+    (found,) = (one for one in findings if one["subject"] == "system sqlite")
+    assert (found["state"], "waybill-sqlite 2.0" in found["what"]) == ("warning", True)
     told = json.loads(typed("plugins", "sqlite", "--json")[1])["plugins"]
     assert [(one["package"], one["version"], bool(one["error"])) for one in told] == [("waybill-sqlite", "2.0", True)]
 

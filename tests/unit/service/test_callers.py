@@ -88,6 +88,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
     plugins.listed: ("viewer", lambda name: plugins.listed("file")),
+    plugins.brought: ("viewer", lambda name: plugins.brought()),
     plugins.reload: ("operator", lambda name: plugins.reload()),
     native_documents.options: ("viewer", lambda name: native_documents.options("file")),
     native_documents.health: ("viewer", lambda name: native_documents.health(quiet)),
