@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from connect_core.errors import WaybillError
 from connect_core.orchestration import names
 from connect_core.sdk.values import Json
 
-app = FastAPI(title="Waybill")
+routes = APIRouter()
 
 _HEADINGS = (
     *("partition", "stream", "begin", "end", "read", "filtered", "rejected", "delivered", "already there"),
@@ -31,7 +31,7 @@ def _may_read_the_dag() -> Callable[..., object]:
     return requires_access_dag(method="GET")
 
 
-@app.get("/receipts", response_class=HTMLResponse, dependencies=[Depends(_may_read_the_dag())])
+@routes.get("/receipts", response_class=HTMLResponse, dependencies=[Depends(_may_read_the_dag())])
 def receipts(dag_id: str, run_id: str) -> HTMLResponse:
     from connect_core.service.reports import of_scheduled_run
 

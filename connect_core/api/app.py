@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
@@ -16,12 +16,14 @@ from connect_core import __version__
 from connect_core.api import kafka_connect, metrics, native, native_problems, rocketmq_connect
 from connect_core.api.guarding import Guarded, refused
 from connect_core.api.login import LoggedIn
+from connect_core.api.mounted import path_within
 from connect_core.service.callers import NotAllowed
 from connect_core.service.kept_ledgers import KeptLedgers, keeping
 
 
-def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
-    """`gets_change`: as RocketMQ Connect, which knows no other method. `login`: each request needs a token."""
+def made(*, gets_change: bool = False, login: bool = False, let_in: Callable[[ASGIApp], ASGIApp] = LoggedIn) -> FastAPI:
+    """`gets_change`: as RocketMQ Connect, which knows no other method. `login`: `let_in` stands before all routes and
+    says who calls; without it each request needs a token."""
     kept = KeptLedgers()
     middleware = [
         Middleware(KeepingLedgers, kept=kept),
@@ -29,7 +31,7 @@ def made(*, gets_change: bool = False, login: bool = False) -> FastAPI:
         Middleware(WithoutTrailingSlash),
     ]
     if login:  # before all else: who has no token learns nothing of what there is
-        middleware.insert(0, Middleware(LoggedIn))
+        middleware.insert(1, Middleware(let_in))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -73,15 +75,17 @@ class WithoutTrailingSlash:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path = scope["path"].rstrip("/") or "/"
-            scope = {**scope, "path": f"{path}/" if path == kafka_connect.PREFIX else path}
+            within = path_within({**scope, "path": path})
+            scope = {**scope, "path": f"{path}/" if within == kafka_connect.PREFIX else path}
         await self._app(scope, receive, send)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
     """As the server of RocketMQ Connect says it; or as the others do, for a line break has no mount."""
-    if kafka_connect.is_below(request.url.path):
+    within = path_within(request.scope)
+    if kafka_connect.is_below(within):
         return await kafka_connect.as_json(request, error)
-    if native_problems.is_below(request.url.path):
+    if native_problems.is_below(within):
         return native_problems.of_status(404, "Not found", request.url.path)
     return PlainTextResponse("Not found", status_code=404)
 

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connect_core.api import kafka_connect, native_problems
+from connect_core.api.mounted import path_within
 
 MAX_BYTES = 1 << 20
 """Of a body: a configuration has a few kilobytes."""
@@ -89,9 +90,17 @@ def _of_another_site(headers: Headers) -> str:
     return ""
 
 
+def comes_from_its_own_page(headers: Headers) -> bool:
+    """Whether a browser says so. One that says nothing of it may be anywhere: each says the origin of a change."""
+    if site := headers.get("sec-fetch-site"):
+        return site == "same-origin"
+    origin = headers.get("origin", "")
+    return bool(origin) and origin.partition("://")[2] == headers.get("host", "")
+
+
 def refused(scope: Scope, code: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
     """In the words of the routes that were called: those of Kafka Connect say `error_code`, ours tell a problem."""
-    if native_problems.is_below(scope["path"]):
+    if native_problems.is_below(path_within(scope)):
         return native_problems.of_status(code, why, scope["path"], headers)
-    key = "error_code" if kafka_connect.is_below(scope["path"]) else "errorCode"
+    key = "error_code" if kafka_connect.is_below(path_within(scope)) else "errorCode"
     return JSONResponse({key: code, "message": why}, status_code=code, headers=headers)

@@ -116,19 +116,21 @@ def _add_changes(routes: APIRouter) -> None:
         def created(given: _Json) -> JSONResponse:
             name, config, state = _asked(given)
             kafka.create(name, config, state, _log.info)
-            return _stored(name, created=True)
+            return _stored(request, name, created=True)
 
         return await _with_config(request, created)
 
     @routes.put("/connectors/{name}/config")
     async def put(name: str, request: Request) -> JSONResponse:
-        return await _with_config(request, lambda given: _stored(name, created=kafka.put(name, given, _log.info)))
+        return await _with_config(
+            request, lambda given: _stored(request, name, created=kafka.put(name, given, _log.info))
+        )
 
     @routes.patch("/connectors/{name}/config")
     async def patch(name: str, request: Request) -> JSONResponse:
         def patched(changes: _Json) -> JSONResponse:
             kafka.patch(name, changes, _log.info)
-            return _stored(name, created=False)
+            return _stored(request, name, created=False)
 
         return await _with_config(request, patched)
 
@@ -151,9 +153,9 @@ def _asked(given: _Json) -> tuple[str, _Json, Wish]:
     return name.strip(), config, _STATES[state.upper()]
 
 
-def _stored(name: str, *, created: bool) -> JSONResponse:
+def _stored(request: Request, name: str, *, created: bool) -> JSONResponse:
     told = shapes.info(kafka.shown(name, _log.info))
-    where = {"Location": f"{PREFIX}/connectors/{quote(name, safe='')}"} if created else {}
+    where = {"Location": f"{request.scope['root_path']}/connectors/{quote(name, safe='')}"} if created else {}
     return JSONResponse(told, status_code=201 if created else 200, headers=where)
 
 

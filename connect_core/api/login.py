@@ -23,7 +23,7 @@ _WHO = (
     "This server wants a token that holds: Authorization: Bearer TOKEN, or Basic with the token as the password. "
     "It is made on the host of the server: waybill tokens create NAME --role viewer"
 )
-_AWAY = "Nobody can be let in now, for the ledger does not answer: try again"
+AWAY = "Nobody can be let in now, for the ledger does not answer: try again"
 
 
 class LoggedIn:
@@ -38,10 +38,10 @@ class LoggedIn:
             return
         token = token_of(Headers(scope=scope).getlist("authorization"))
         try:
-            caller = await run_in_threadpool(access.caller_of, token, _address(scope)) if token else None
+            caller = await run_in_threadpool(access.caller_of, token, address_of(scope)) if token else None
         except WaybillError as error:
             _log.error("A caller was not let in: %s", error)
-            await refused(scope, 503, _AWAY)(scope, receive, send)
+            await refused(scope, 503, AWAY)(scope, receive, send)
             return
         if caller is None:
             await refused(scope, 401, _WHO, _ASKS)(scope, receive, send)
@@ -68,7 +68,7 @@ def _password(said: str) -> str:
         return ""
 
 
-def _address(scope: Scope) -> str:
+def address_of(scope: Scope) -> str:
     """Of the caller. Behind a proxy it is what the proxy says, which goes into the audit: only an address does, without
     the zone of one in IPv6, which may be any text."""
     said = str((scope.get("client") or ("",))[0])

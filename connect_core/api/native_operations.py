@@ -8,14 +8,13 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from connect_core.api import native_examples as examples
 from connect_core.api.native_asked import After, Given, Limit, Name, storable
-from connect_core.api.native_problems import PREFIX
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.errors import WaybillError
@@ -92,20 +91,20 @@ def add(routes: APIRouter) -> None:
     added(routes, "GET", f"{of}/events", follow_operation, events, _EVENTS, media_type="text/event-stream", also=204)
 
 
-def begin_run(name: Name, given: RunGiven | None = None) -> Any:
-    return _begun(name, "run", given or RunGiven())
+def begin_run(request: Request, name: Name, given: RunGiven | None = None) -> Any:
+    return _begun(request, name, "run", given or RunGiven())
 
 
-def begin_backfill(name: Name, given: BackfillGiven) -> Any:
-    return _begun(name, "backfill", given)
+def begin_backfill(request: Request, name: Name, given: BackfillGiven) -> Any:
+    return _begun(request, name, "backfill", given)
 
 
-def begin_verification(name: Name, given: VerificationGiven | None = None) -> Any:
-    return _begun(name, "verification", given or VerificationGiven())
+def begin_verification(request: Request, name: Name, given: VerificationGiven | None = None) -> Any:
+    return _begun(request, name, "verification", given or VerificationGiven())
 
 
-def begin_replay(name: Name, given: ReplayGiven | None = None) -> Any:
-    return _begun(name, "replay", given or ReplayGiven())
+def begin_replay(request: Request, name: Name, given: ReplayGiven | None = None) -> Any:
+    return _begun(request, name, "replay", given or ReplayGiven())
 
 
 def list_operations(
@@ -161,7 +160,9 @@ def _is_over(now: Json) -> bool:
     return now["ended_at"] is not None
 
 
-def _begun(name: str, kind: str, given: Given) -> Any:
+def _begun(request: Request, name: str, kind: str, given: Given) -> Any:
     """Only what was said is kept of it."""
     told = operations.begin(name, kind, given.model_dump(by_alias=True, exclude_defaults=True))
-    return JsonAnswer(told, status_code=202, headers={"Location": f"{PREFIX}/operations/{told['id']}"})
+    return JsonAnswer(
+        told, status_code=202, headers={"Location": f"{request.scope['root_path']}/operations/{told['id']}"}
+    )

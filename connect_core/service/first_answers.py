@@ -50,7 +50,7 @@ class TakenKey:
 def take(key: str, digest: str) -> TakenKey | KeptAnswer:
     """The first answer where there is one. Raises KeyReused for a request with another `digest`, and KeyInUse while the
     first one is worked on."""
-    caller, attempt = callers.token_name(), secrets.token_hex(2 * _HALF)
+    caller, attempt = callers.name(), secrets.token_hex(2 * _HALF)
     with storing() as opened:
         assert opened.home is not None  # `storing` makes one
         server = this_process(opened.home)

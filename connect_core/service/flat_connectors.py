@@ -98,17 +98,19 @@ def storable(name: str, given: Json, before: Connector | None) -> dict[str, str]
 
 def set_state(name: str, state: Wish) -> None:
     """Raises ConfigError for one that is not there, or stopped, and NotAllowed."""
-    callers.require("operator")
+    callers.require("operator", name)
     _named(name)
     with reading() as opened:
         connectors.set_state(opened, name, state)
 
 
 def set_all(state: Wish) -> list[str]:
-    """Of all that are shown; their names. Where one cannot be told, those before it have been. Raises NotAllowed."""
-    callers.require("operator")
-    there = list(_shown())
-    if there:
+    """Of all that are shown and that the caller may change; their names. Where one cannot be told, those before it have
+    been. Raises NotAllowed where the caller may change none."""
+    there = [name for name in _shown() if callers.may("operator", name)]
+    if not there:
+        callers.require("operator")
+    else:
         with reading() as opened:
             for name in there:
                 connectors.set_state(opened, name, state)

@@ -68,7 +68,7 @@ def put(name: str, given: Json, say: Say) -> bool:
 def patch(name: str, changes: Json, say: Say) -> None:
     """Changes single keys, and takes out those that have no value. Raises NotFound, ConfigError with every fault,
     NotAllowed, and Retriable where others change the connector again and again."""
-    callers.require("admin")
+    callers.require("admin", name)
     for left in reversed(range(_ATTEMPTS)):
         before = named(name)
         merged = {**(before.flat or {}), **changes}
@@ -106,7 +106,7 @@ def _refuse_masks(given: Json) -> None:
 
 def set_state(name: str, state: Wish) -> None:
     """Raises NotFound and NotAllowed."""
-    callers.require("operator")
+    callers.require("operator", name)
     named(name)
     with reading() as opened:
         connectors.set_state(opened, name, state)
@@ -116,7 +116,7 @@ def restart(name: str, say: Say) -> bool:
     """Has the scheduler begin a run now, where the last one failed; whether one begins. What is at work goes on, and
     what is idle begins each run anew by itself. Raises NotFound, NotAllowed, and Unreachable where nothing begins
     runs."""
-    callers.require("operator")
+    callers.require("operator", name)
     if shown(name, say).state not in FAILING:
         return False
     with reading() as opened, control.airflow_of(opened.home, opened.settings) as airflow:
@@ -130,7 +130,7 @@ def restart(name: str, say: Say) -> bool:
 
 def delete(name: str, say: Say) -> None:
     """Raises NotFound and NotAllowed; and, where a broker cannot be told, the reason: then it stays, stopped."""
-    callers.require("admin")
+    callers.require("admin", name)
     named(name)
     with working() as opened:
         connectors.delete(opened, name, force=False, agree=lambda uid: None, say=say)
@@ -146,7 +146,7 @@ def topics(name: str) -> list[str]:
 
 def forget_topics(name: str) -> None:
     """Nothing is counted that could be forgotten: they are those of the document. Raises NotFound and NotAllowed."""
-    callers.require("operator")
+    callers.require("operator", name)
     named(name)
 
 
@@ -223,7 +223,7 @@ def alter_offsets(name: str, wanted: Mapping[str, int | None], say: Say) -> None
     """All of them, or none where one is not possible; None stands for the oldest record. Each is one change of the
     history, which `waybill offsets undo` takes back. Raises NotFound, NotAllowed, and ConfigError unless it is
     stopped."""
-    callers.require("admin")
+    callers.require("admin", name)
     _require_stopped(named(name))
     if not wanted:
         return
@@ -242,7 +242,7 @@ def _require_stopped(connector: Connector) -> None:
 
 def reset_offsets(name: str, say: Say) -> None:
     """To the oldest record of each partition that was read. Raises as `alter_offsets` does."""
-    callers.require("admin")
+    callers.require("admin", name)
     alter_offsets(name, dict.fromkeys(offsets_of(name)), say)
 
 

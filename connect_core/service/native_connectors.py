@@ -143,7 +143,7 @@ def put_rules(name: str, wanted: Sequence[Json], made_from: MadeFrom, *, why: st
 
 def set_state(name: str, state: Wish) -> Json:
     """Raises NotFound and NotAllowed."""
-    callers.require("operator")
+    callers.require("operator", name)
     named(name)
     with reading() as opened:
         return connectors.set_state(opened, name, state)
@@ -151,7 +151,7 @@ def set_state(name: str, state: Wish) -> Json:
 
 def snapshot(name: str, tables: Sequence[str]) -> Json:
     """Raises NotFound and NotAllowed, and ConfigError where the source has no such thing."""
-    callers.require("operator")
+    callers.require("operator", name)
     named(name)
     with reading() as opened:
         return snapshots.ask(opened, name, tables)
@@ -160,7 +160,7 @@ def snapshot(name: str, tables: Sequence[str]) -> Json:
 def delete(name: str, made_from: MadeFrom, say: Say) -> Json:
     """Without a revision it goes whichever is there. Raises NotFound, NotAllowed and Stale; and, where a broker cannot
     be told, the reason: then it stays, stopped."""
-    callers.require("admin")
+    callers.require("admin", name)
     named(name)
 
     def agree(uid: str) -> None:

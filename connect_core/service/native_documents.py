@@ -38,12 +38,14 @@ def apply(given: Sequence[Any], say: Say, *, why: str = WHY, preview: bool = Fal
 
 
 def _written(given: Sequence[Any]) -> WrittenDocuments:
-    callers.require("admin")
+    names = [one.get("name") if isinstance(one, dict) else None for one in given] or [None]
+    for name in names:
+        if isinstance(name, str):
+            may_write(name)
+        else:
+            callers.require("admin")
     if not given:
         raise ConfigError("There is no document", faults=(Fault("documents", "is empty"),))
-    for one in given:
-        if isinstance(one, dict) and isinstance(name := one.get("name"), str):
-            may_write(name)
     refuse_masks({"documents": list(given)})
     return WrittenDocuments([Written(one, f"document {number}") for number, one in enumerate(given)])
 

@@ -102,7 +102,7 @@ def move(name: str, wanted: Mapping[str, int | None], say: Say, *, why: str, pre
     """Moves the committed positions of the live stream, all or none; None stands for the oldest record. `before` is
     what takes it back. With `preview` nothing is changed. Raises NotAllowed, StillRuns, LeaseHeld while a run
     works on one of these partitions, and ConfigError for a place where reading cannot go on."""
-    callers.require("admin")
+    callers.require("admin", name)
     found = named(name)
     if not wanted:
         raise ConfigError("There is nothing to move", faults=(Fault("offsets", "names no partition"),))

@@ -85,6 +85,13 @@ def reading() -> Iterator[Opened]:
         yield Opened(home, settings, ledger)
 
 
+def require_an_answer() -> None:
+    """Raises Unreachable where there is a ledger that does not answer."""
+    if ledger_exists():
+        with reading():
+            pass
+
+
 @contextmanager
 def storing() -> Iterator[Opened]:
     """For applying documents: makes the home and its SQLite ledger when they are missing; `ledgers.upgrade` makes any

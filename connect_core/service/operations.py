@@ -38,7 +38,7 @@ _DIED = "The process that worked on it has ended without reporting"
 def begin(name: str, kind: str, asked: Json) -> Json:
     """Stores it and begins it, behind those that were begun before. Raises NotAllowed, NotFound, and ConfigError for
     words that cannot be followed."""
-    callers.require(_needed(kind, asked))
+    callers.require(_needed(kind, asked), name)
     uid = named(name).uid
     KINDS[kind].check(asked)
     if kind == "backfill" and not asked.get("id") and (key := request_key()):
@@ -77,9 +77,10 @@ def cancel(number: str) -> Json:
     """Ends it for good: at its next range boundary where it moves records, else at once. One that is over stays as it
     is. Raises NotFound and NotAllowed."""
     with reading() as opened:
-        callers.require("operator")
+        found = _visible(opened, number)
+        callers.require("operator", found.connector if found else None)
         found = _found(opened, number)
-        callers.require(_needed(found.kind, found.asked))
+        callers.require(_needed(found.kind, found.asked), found.connector)
         if opened.ledger.end_operation(number, "cancelled"):
             cancel_streams(opened, found)
         return told_of(_found(opened, number))
@@ -111,9 +112,13 @@ def _needed(kind: str, asked: Json) -> AccessRole:
     return "admin" if asked.get("accept_gaps") else KINDS[kind].needs
 
 
-def _found(opened: Opened, number: str) -> Operation:
+def _visible(opened: Opened, number: str) -> Operation | None:
     found = opened.ledger.operation(number)
-    if found is None or not callers.sees(found.connector):
+    return found if found is not None and callers.sees(found.connector) else None
+
+
+def _found(opened: Opened, number: str) -> Operation:
+    if (found := _visible(opened, number)) is None:
         raise NotFound(f"There is no operation {number}", next_step="GET /api/v1/operations")
     return found
 

@@ -33,7 +33,7 @@ def named(name: str) -> Connector:
 def may_write(name: str) -> None:
     """Raises NotAllowed where the caller may not create or change a connector of this name, whether it is there or
     not."""
-    callers.require("admin")
+    callers.require("admin", name)
     callers.require_name(name)
 
 

@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "jobs": {"engine", "service"},
     "api": {"service"},
     "cli": {"service", "api"},
-    "airflow": {"service", "orchestration"},
+    "airflow": {"service", "orchestration", "api"},
     "demo": {"rocketmq", "config", "ledger", "stack"},
 }
 """Which rooms a room may import; the vocabulary is open to all."""

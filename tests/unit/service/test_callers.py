@@ -208,6 +208,41 @@ def test_a_connector_of_another_team_is_not_there(function: Callable[..., Any], 
     assert there() == before
 
 
+class AdminOf:
+    """A caller who may read every connector, and do everything with one."""
+
+    name, who = "eve", "eve from 192.0.2.7"
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+
+    def sees(self, connector: str) -> bool:
+        return True
+
+    def may(self, role: AccessRole, connector: str | None) -> bool:
+        return role == "viewer" or connector == self._own
+
+    def lacking(self, role: AccessRole, connector: str | None) -> NotAllowed:
+        return NotAllowed(f"Eve is no {role} of {connector}")
+
+    def not_named(self, connector: str) -> NotAllowed:
+        raise AssertionError("all are seen")
+
+
+@pytest.mark.parametrize("function", CHANGES, ids=label)
+def test_a_role_may_be_for_one_connector_alone(function: Callable[..., Any], there: Callable[[], Connector]) -> None:
+    before = there()
+    with callers.calling(AdminOf("another")), pytest.raises(NotAllowed, match=f"no {NEEDS[function][0]} of"):
+        called(function)
+    assert there() == before
+    with callers.calling(AdminOf("copy")):
+        if function in (kafka_connect_loggers.set_level, operations.cancel):  # of the server, and of no connector
+            with pytest.raises(NotAllowed, match="of None"):
+                called(function)
+        else:
+            called(function)
+
+
 @pytest.mark.parametrize("pattern", ["*", "copy", "c*", "c?py", "[a-d]opy"])
 def test_a_connector_whose_name_fits_is_there(opened: AtWork, pattern: str) -> None:
     with callers.calling(caller("operator", "nothing", pattern)):
