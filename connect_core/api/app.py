@@ -1,4 +1,4 @@
-"""The application that `waybill serve` runs."""
+"""The application that `waybill serve` runs, and Airflow's web server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(*, gets_change: bool = False, login: bool = False, let_in: Callable[[AS
         Middleware(Guarded, login=login),
         Middleware(WithoutTrailingSlash),
     ]
-    if login:  # before all else: who has no token learns nothing of what there is
+    if login:  # before all that answers: whom nobody knows learns nothing of what there is
         middleware.insert(1, Middleware(let_in))
 
     @asynccontextmanager

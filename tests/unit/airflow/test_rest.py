@@ -157,6 +157,13 @@ def test_a_cookie_changes_something_for_a_page_of_the_server_alone(ask: Ask, sai
         assert opened.ledger.connector("copy").target_state == ("paused" if code == 202 else "running")
 
 
+def test_a_page_of_another_site_is_not_answered_by_a_token_either(ask: Ask) -> None:
+    """Airflow adds one to each request where it knows no users (simple_auth_manager_all_admins)."""
+    for method, path in (("GET", "/waybill/kc/connectors"), ("PUT", PAUSE)):
+        for said in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            assert ask(method, path, "ann", headers=said).status_code == 403
+
+
 def test_a_cookie_reads_and_a_get_changes_nothing(ask: Ask) -> None:
     assert ask("GET", "/waybill/kc/connectors", cookie="eve").json() == ["copy"]
     for path in ("/connectors/stopAll", "/connectors/copy/pause", "/connectors/in"):
