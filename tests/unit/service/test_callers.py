@@ -236,7 +236,7 @@ def test_a_role_may_be_for_one_connector_alone(function: Callable[..., Any], the
         called(function)
     assert there() == before
     with callers.calling(AdminOf("copy")):
-        if function in (kafka_connect_loggers.set_level, operations.cancel):  # of the server, and of no connector
+        if function in (kafka_connect_loggers.set_level, plugins.reload, operations.cancel):  # of no connector
             with pytest.raises(NotAllowed, match="of None"):
                 called(function)
         else:
