@@ -35,6 +35,7 @@ from connect_core.cli import (
     verifying,
 )
 from connect_core.cli.errors import Commands
+from connect_core.log_lines import check_format
 
 app = typer.Typer(
     name="waybill",
@@ -60,6 +61,7 @@ def root(
     ] = False,
 ) -> None:
     """Waybill: replication with receipts."""
+    check_format()
 
 
 for register in (

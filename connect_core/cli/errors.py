@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from connect_core import log_lines
 from connect_core.errors import ConfigError, Failure, WaybillError
 from connect_core.masking import mask_secrets
 
@@ -30,7 +31,7 @@ class Commands(TyperGroup):
             code = error.exit_code
             _tell(ctx, error, _described(error))
         except KeyboardInterrupt:
-            sys.stderr.write("Interrupted\n")
+            sys.stderr.write(f"{log_lines.line('Interrupted', 'error')}\n")
             code = INTERRUPTED
         except Exception as error:
             if type(error).__module__.startswith(("typer", "click")) or isinstance(error, BrokenPipeError):
@@ -59,7 +60,8 @@ def _tell(ctx: Any, error: BaseException, told: dict[str, Any]) -> None:
     if chosen.get("debug"):
         sys.stderr.write(mask_secrets("".join(traceback.format_exception(error))))
     text = str(error) if isinstance(error, WaybillError) else f"{told['what']}. {told['next_step']}"
-    sys.stderr.write(f"Error: {text}\n")
+    shown = text if log_lines.is_json() else f"Error: {text}"
+    sys.stderr.write(f"{log_lines.line(shown, 'error', kind=told['kind'])}\n")
     if ctx.find_root().meta.get("json"):
         code = getattr(error, "exit_code", UNEXPECTED)
         sys.stdout.write(json.dumps({"error": {**told, "exit_code": code}}, ensure_ascii=False) + "\n")

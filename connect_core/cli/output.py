@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from connect_core import log_lines
 from connect_core.service.json_values import plain, shown_bytes
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def line(text: str = "") -> None:
 
 def notice(text: str) -> None:
     """On stderr, at once."""
-    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.write(f"{log_lines.line(printable(text))}\n")
     sys.stderr.flush()
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from connect_core import log_lines
 from connect_core.cli import output
 from connect_core.errors import ConfigError, Unreachable
 
@@ -66,6 +67,7 @@ def serve(
         config = uvicorn.Config(
             application,
             log_level="warning",
+            log_config=log_lines.of_a_server() if log_lines.is_json() else uvicorn.config.LOGGING_CONFIG,
             proxy_headers=behind_proxy,
             ssl_certfile=certificate,
             ssl_keyfile=key,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from connect_core import log_lines
 from connect_core.engine import driver, submit
 from connect_core.engine.parent import die_with
 from connect_core.errors import Failure, WaybillError
@@ -69,7 +70,7 @@ def _failed(given: argparse.Namespace, error: Exception, words: str, exit_code: 
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(log_lines.line(text), file=sys.stderr, flush=True)
 
 
 def _say_summary(told: Json) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from connect_core import packages
 from connect_core.config import Resolved
 from connect_core.ledger import Connector, Ledger
+from connect_core.log_lines import telling_of
 from connect_core.masking import mask_secrets
 from connect_core.planning import Assignment, Share
 from connect_core.planning.backfill_plan import BackfillPlan
@@ -40,6 +41,19 @@ class RunListener:
     def __post_init__(self) -> None:
         write = self.log
         object.__setattr__(self, "log", lambda text: write(mask_secrets(text)))
+
+    def of(self, **of: object) -> RunListener:
+        """The same, of this connector, run or task, whichever thread tells it."""
+
+        def log(text: str) -> None:
+            with telling_of(**of):
+                self.log(text)
+
+        def progress(now: Progress) -> None:
+            with telling_of(**of):
+                self.progress(now)
+
+        return RunListener(log, progress)
 
 
 class Resolve(Protocol):

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_core import clock, systems
 from connect_core.config import revealed
@@ -217,6 +217,7 @@ def _require_running(context: RunContext) -> None:
 
 @_staying()
 def _run_task(context: RunContext, shared: _Shared, task: int) -> TaskSummary:
+    context = replace(context, listener=context.listener.of(connector=context.connector.name, task=task))
     with ExitStack() as resources:
         with _naming(context):
             source = systems.source(revealed(context.resolved.source), resources)

@@ -79,6 +79,7 @@ class TaskRun(TaskContext):
                 self.uid, self.stream, task=self.task, engine=engine, attempt_of=context.attempt_of
             )
         self.summary = TaskSummary(self.task, run_id)
+        self.context = replace(context, listener=context.listener.of(run=run_id))
         try:
             with watch.telling():
                 self._move_with_leases()
