@@ -207,8 +207,14 @@ class Connectors(Transactions):
             raise ConfigError(f"{state!r} is not a target state", next_step=f"Use one of {', '.join(TARGET_STATES)}")
         with self._write() as connection:
             locked(connection, uid)
+            before = connection.scalar(sa.select(CONNECTORS.c.target_state).where(CONNECTORS.c.uid == uid))
             connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == uid).values(target_state=state))
-            note(connection, uid, "target state", who, detail={"state": state})
+            note(connection, uid, "target state", who, detail={"before": before, "state": state})
+
+    def note_switch(self, uid: str, before: str, state: str, *, who: str) -> None:
+        """Who has turned the scheduler's switch, which the ledger does not keep."""
+        with self._write() as connection:
+            note(connection, uid, "switch", who, detail={"before": before, "state": state})
 
     def delete(self, uid: str, *, who: str, told: Sequence[str] = ()) -> None:
         """Marks the connector deleted: its name is free again, everything it did stays readable by its uid. `told` is

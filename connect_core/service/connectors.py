@@ -100,6 +100,8 @@ def set_state(opened: Opened, name: str, state: Wish) -> Json:
             opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
         if airflow:
             control.set_paused(airflow, name, state != "running")
+            if before != state:
+                opened.ledger.note_switch(connector.uid, before, state, who=opened.settings.user)
             if state == "stopped":
                 control.end_runs(airflow, name)
     return {"name": name, "uid": connector.uid, "before": before, "state": state}

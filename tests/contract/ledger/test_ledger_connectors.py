@@ -130,7 +130,7 @@ def test_target_states(ledger: Ledger) -> None:
     uid = ledger.apply("orders", {}, who="ann").connector.uid
     ledger.set_target_state(uid, "paused", who="bob")
     assert ledger.connector("orders").target_state == "paused"
-    assert ledger.audit(uid)[0].detail == {"state": "paused"}
+    assert ledger.audit(uid)[0].detail == {"before": "running", "state": "paused"}
     with pytest.raises(ConfigError, match="running, paused, stopped"):
         ledger.set_target_state(uid, "asleep", who="bob")
     with pytest.raises(ConfigError, match="no connector with uid"):
