@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from connect_core.sdk.records import Lineage, Partition
 from connect_core.sdk.values import Json
@@ -84,13 +84,42 @@ class GroupTranslator(Protocol):
 
 
 @dataclass(frozen=True)
+class QueueStanding:
+    """Where a group stands in one partition of a source (None: nowhere), where reading `begins` by that, and what the
+    partition has now: its `oldest` record, and its `end`."""
+
+    partition: str
+    committed: int | None
+    begins: int
+    oldest: int
+    end: int
+
+
+@dataclass(frozen=True)
+class GroupStanding:
+    """The group at whose offsets a source begins. `connected`: consumers of it are at work. `missing` are topics that
+    are not there."""
+
+    group: str
+    connected: bool
+    missing: Sequence[str]
+    places: Sequence[QueueStanding]
+
+
+def _begins_at_none(options: Any) -> GroupStanding | None:
+    return None
+
+
+@dataclass(frozen=True)
 class ConsumerGroups:
     """How a plugin translates groups between two ends of its system.
 
     `between` takes the options of source and sink, references resolved, and the partitions that were read. `in_step`
-    names those, by the options of a sink, that move on after each run.
+    names those, by the options of a sink, that move on after each run. `standing` looks, by an instance of the options
+    of a source, where the group stands at which it begins, and changes nothing; None where it begins elsewhere.
     """
 
     product: str
     in_step: Callable[[Json], Sequence[str]]
     between: Callable[[Json, Json, Sequence[Partition], ReplicatedAt], AbstractContextManager[GroupTranslator]]
+    standing: Callable[[Any], GroupStanding | None] = _begins_at_none

@@ -1,58 +1,75 @@
-"""Connectors of RocketMQ Connect, taken over: their configurations, what they were doing, and where their sources were.
+"""Connectors of another product, taken over: their configurations, what they were doing, and where they were.
 
 A connector is made stopped, its offsets are set, and only then it may run: killed in between, the next call goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
+from connect_core import systems
+from connect_core.config import revealed
 from connect_core.config.flat import CLASS, class_named
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector
 from connect_core.sdk.flat import ReachedOffset
-from connect_core.sdk.values import Json
+from connect_core.sdk.values import LIVE, Json
 from connect_core.service import connectors, documents, offsets
 from connect_core.service.flat_connectors import in_its_own_words
-from connect_core.service.opened import Say, reading, working
-from connect_core.service.peer_store import StoredConnector, connectors_in
+from connect_core.service.group_standing import told_of
+from connect_core.service.opened import AtWork, Opened, Say, reading, working
+from connect_core.service.stored_connectors import StoredConnector
 
-_WHY = "taken over from RocketMQ Connect"
 
-
-def would_import(folder: Path) -> list[Json]:
-    """Of each connector in the folder what `imported` would make of it: its `state`, the `offsets` of its source, and
-    the `problems` for which it is left out. Changes nothing."""
+def would_import(found: Sequence[StoredConnector], product: str) -> list[Json]:
+    """Of each of these what `imported` would make of it: its `state`, its `offsets`, `notes` that a person should read,
+    and the `problems` for which it is left out. Changes nothing."""
     there = connectors.by_name()
-    return [_judged(one, there.get(one.name)) for one in connectors_in(folder)]
+    return [_judged(one, there.get(one.name), _why(product)) for one in found]
 
 
-def imported(folder: Path, say: Say) -> list[Json]:
+def imported(found: Sequence[StoredConnector], product: str, say: Say) -> list[Json]:
     """Those that have problems are left out, with these; the others are there when it returns."""
     there = connectors.by_name()
-    return [_imported(one, there.get(one.name), say) for one in connectors_in(folder)]
+    return [_imported(one, there.get(one.name), _why(product), say) for one in found]
 
 
-def _imported(one: StoredConnector, before: Connector | None, say: Say) -> Json:
-    told = _judged(one, before)
+def _why(product: str) -> str:
+    return f"taken over from {product}"
+
+
+def _imported(one: StoredConnector, before: Connector | None, why: str, say: Say) -> Json:
+    told = _judged(one, before, why)
     if told["problems"]:
         return told
-    documents.apply_one(one.name, dict(one.config), why=_WHY, say=say, begins="stopped")
+    documents.apply_one(one.name, dict(one.config), why=why, say=say, begins="stopped")
     with working() as opened:
         wanted = {place["partition"]: place["offset"] for place in told["offsets"]}
-        if wanted:
-            offsets.set_offsets(opened, one.name, wanted, why=_WHY, still=lambda connector: None, say=say)
+        if told["group"]:
+            _keep_beginnings(opened, one.name)
+        if wanted and not _is_placed(opened, one.name, why):
+            offsets.set_offsets(opened, one.name, wanted, why=why, still=lambda connector: None, say=say)
     with reading() as opened:
         connectors.set_state(opened, one.name, told["state"])
     return told
 
 
-def _judged(one: StoredConnector, before: Connector | None) -> Json:
-    told: Json = {"connector": one.name, "class": one.config.get(CLASS, ""), "offsets": [], "problems": []}
-    told["state"] = "paused" if one.paused else "running"
-    if before is not None and not _is_begun(before):
+def _keep_beginnings(opened: AtWork, name: str) -> None:
+    """Where a source begins by a consumer group, in all of its partitions at once: when offsets of some are set, the
+    others would be new ones, that begin at their first record and tell no gap."""
+    source_side = opened.resolved(opened.ledger.connector(name)).source
+    with ExitStack() as resources:
+        source = systems.source(revealed(source_side), resources)
+        source.available_offsets(dict.fromkeys(source.partitions([])))
+
+
+def _judged(one: StoredConnector, before: Connector | None, why: str) -> Json:
+    told: Json = {"connector": one.name, "class": one.config.get(CLASS, ""), "state": one.state, "offsets": []}
+    told |= {"group": "", "notes": list(one.notes), "problems": list(one.problems)}
+    if before is not None and not _is_begun(before, why):
         told["problems"] = ["there is a connector of this name already"]
+    if told["problems"]:
         return told
     try:
         with in_its_own_words(one.name, dict(one.config)):
@@ -62,8 +79,12 @@ def _judged(one: StoredConnector, before: Connector | None) -> Json:
         return told
     try:
         told["offsets"] = [place._asdict() for place in _reached(one, checked.document.source.options)]
-    except ValueError as why:
-        told["problems"] = [str(why)]
+        if not told["offsets"]:
+            told |= told_of(checked.document, told["notes"])
+    except ValueError as why_not:
+        told["problems"] = [str(why_not)]
+    except WaybillError as error:
+        told["problems"] = [f"the offsets of its consumer group are not known: {error}"]
     return told
 
 
@@ -73,9 +94,15 @@ def _reached(one: StoredConnector, options: Json) -> Iterator[ReachedOffset]:
         yield from (kind.reached(options, partition, position) for partition, position in one.positions)
 
 
-def _is_begun(connector: Connector) -> bool:
+def _is_placed(opened: Opened, name: str, why: str) -> bool:
+    """Whether its offsets were set already: what somebody moved since stays where it is."""
+    connector = opened.ledger.connector(name)
+    return any(step.why == why for step in opened.ledger.offset_history(connector.uid, None, 1_000, LIVE))
+
+
+def _is_begun(connector: Connector, why: str) -> bool:
     """By an import that was killed: it is stopped, and nobody else has changed it."""
     with reading() as opened:
         revisions = opened.ledger.revisions(connector.uid)
         ran = bool(opened.ledger.runs(connector.uid, limit=1))
-    return connector.target_state == "stopped" and not ran and [one.why for one in revisions] == [_WHY]
+    return connector.target_state == "stopped" and not ran and [one.why for one in revisions] == [why]

@@ -9,26 +9,16 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from connect_core.errors import ConfigError
+from connect_core.service.stored_connectors import StoredConnector
 
 _CONNECTORS, _POSITIONS = "connectorConfig.json", "position.json"
 _PAUSED = "PAUSED"
 _SHOWN = 80
 """Characters of a key in an error."""
-
-
-@dataclass(frozen=True)
-class StoredConnector:
-    """`positions` are pairs of a partition and where its source goes on, as the class of the connector names them."""
-
-    name: str
-    config: Mapping[str, str]
-    paused: bool
-    positions: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=list)
 
 
 def connectors_in(folder: Path) -> list[StoredConnector]:
@@ -52,7 +42,7 @@ def _connectors(place: Path) -> Iterator[tuple[str, StoredConnector]]:
         given = _member(stored, "properties", place / _CONNECTORS, key)
         properties = {str(one): str(said) for one, said in given.items()}
         name = key.decode("utf-8", "replace")
-        yield name, StoredConnector(name, properties, stored.get("targetState") == _PAUSED)
+        yield name, StoredConnector(name, properties, "paused" if stored.get("targetState") == _PAUSED else "running")
 
 
 def _pairs(file: Path) -> Iterator[tuple[bytes, bytes]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
-from connect_core.sdk.groups import ConsumerGroups, GroupTranslator, ReplicatedAt
+from connect_core.sdk.groups import ConsumerGroups, GroupStanding, GroupTranslator, ReplicatedAt
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink
@@ -76,6 +76,12 @@ def _between(
     return between(source, sink, partitions, replicated_at)
 
 
+def _standing(options: RocketMQSourceOptions) -> GroupStanding | None:
+    from connect_core.systems.rocketmq.group_standing import standing
+
+    return standing(options)
+
+
 PLUGIN = Plugin(
     name=SYSTEM,
     title="Apache RocketMQ",
@@ -99,5 +105,5 @@ PLUGIN = Plugin(
     peek_target=_peek_target,
     peek_topic=_peek_topic,
     peek_source=_peek_source,
-    groups=ConsumerGroups("RocketMQ", _in_step, _between),
+    groups=ConsumerGroups("RocketMQ", _in_step, _between, _standing),
 )

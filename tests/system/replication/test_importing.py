@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from connect_core.rocketmq import Client, ClientOptions
+from connect_core.stack import jars, java
+from tests.faults.kit.topics import fill
+from tests.servers import RocketMQ
 from tests.site import Site
 from tests.unit.service.test_importing import stored
 
 pytestmark = [pytest.mark.server]
 
 PACKAGE = "org.apache.rocketmq.connect."
+SILENT = '<configuration><root level="OFF"/></configuration>'
+
+
+class PeerWorker:
+    """RocketMQ's own client in a process of its own, that does what a worker of RocketMQ Connect does with it."""
+
+    def __init__(self, rocketmq: RocketMQ, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "logback.xml").write_text(SILENT)
+        command = [
+            str(java.find(jars.cache_folder())),
+            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m", f"-Duser.home={folder}"),
+            f"-Drmq.logback.configurationFile={folder / 'logback.xml'}",
+            *("-cp", f"{jars.fetch(rocketmq.version)}/*", str(Path(__file__).with_name("PeerWorker.java"))),
+            ";".join(rocketmq.name_servers),
+        ]
+        self.log = folder / "log"
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
+            )
+
+    def told(self, *words: str) -> list[bytes]:
+        """What it prints for a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(*words, file=self._process.stdin, flush=True)
+        lines = []
+        while (line := self._process.stdout.readline().strip()) != ".":
+            assert line, self.log.read_text()
+            lines.append(base64.b64decode(line))
+        return lines
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def peer(rocketmq: RocketMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PeerWorker]:
+    worker = PeerWorker(rocketmq, tmp_path_factory.mktemp("peer") / "worker")
+    yield worker
+    worker.close()
 
 
 def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
@@ -48,6 +101,65 @@ def test_a_worker_s_connectors_go_on_where_they_were(sqlite_site: Site) -> None:
     assert (change["after"]["offset"], change["why"]) == (len(sent.encode()), "taken over from RocketMQ Connect")
 
 
+def test_a_sink_goes_on_where_its_real_group_stood(sqlite_site: Site, rocketmq: RocketMQ, peer: PeerWorker) -> None:
+    site, group = sqlite_site, f"group-{sqlite_site.topic}"
+    fill(rocketmq.name_servers, site.topic, [[b"%d/%d" % (queue, n) for n in range(40)] for queue in range(3)])
+    config = {"connector.class": "FileSinkConnector", "filename": "out.txt", "connect.topicnames": site.topic}
+    stored(site.folder / "store", {"out": {**config, "task.group.id": group}}, {})
+    words = ("import", "rocketmq-connect", "--store", str(site.folder / "store"), "--json")
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.groups.create(group)
+        taken = peer.told("take", group, site.topic, "70")
+        [seen] = site.json(*words[:-1])["connectors"]
+        assert seen["problems"] == [f"consumers of its group {group} are connected: stop its workers first"]
+        peer.told("leave")
+        queues = client.topics.read_queues(site.topic)
+        committed = {str(queue): client.groups.committed(group, queue) for queue in queues}
+        [seen] = json.loads(site.waybill(*words))["connectors"]
+        assert ({one["partition"]: one["offset"] for one in seen["offsets"]}, seen["notes"]) == (committed, [])
+        assert sum(offset or 0 for offset in committed.values()) == 70
+        killed_at("offsets.set_offsets", site, *words, "--apply")
+        killed_at("connectors.set_state", site, *words, "--apply")
+        [made] = site.json("connectors", "list")["connectors"]
+        assert (made["name"], made["state"]) == ("out", "stopped")
+        site.waybill(*words, "--apply")
+        for queue in queues:  # they are its own now
+            client.groups.commit(group, queue, 0)
+    fill(rocketmq.name_servers, site.topic, [[b"new"], [b"new"], [b"new"]])
+    site.waybill("run", "out")
+    written = (site.folder / "out.txt").read_bytes().splitlines()
+    every = [b"%d/%d" % (queue, n) for queue in range(3) for n in range(40)] + [b"new"] * 3
+    assert sorted(taken + written) == sorted(every)
+
+
+def test_a_queue_without_an_offset_and_a_place_that_is_no_more_are_told(sqlite_site: Site, rocketmq: RocketMQ) -> None:
+    """And then they are what was told, though the others are set: nothing is passed over without a word."""
+    site, group = sqlite_site, f"connect-{sqlite_site.topic}"
+    fill(rocketmq.name_servers, site.topic, [[b"%d/%d" % (queue, n) for n in range(10)] for queue in range(3)])
+    config = {"connector.class": "FileSinkConnector", "filename": "out.txt", "connect.topicnames": site.topic}
+    stored(site.folder / "store", {site.topic: config}, {})
+    words = ("import", "rocketmq-connect", "--store", str(site.folder / "store"))
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        client.groups.create(group)
+        first, second, _ = client.topics.read_queues(site.topic)
+        client.groups.commit(group, first, 4)
+        client.groups.commit(group, second, 500)
+    [seen] = site.json(*words)["connectors"]
+    assert seen["offsets"] == [
+        {"partition": str(first), "offset": 4},
+        {"partition": f"{site.topic}/{first.broker}/2", "offset": 0},
+    ]
+    beyond, none = seen["notes"]
+    assert f"{second}: the group {group} is at 500, beyond the end at 10" in beyond
+    assert f"the group {group} has no offset; reading begins at 0, and leaves out 0 older messages" in none
+    site.waybill(*words, "--apply")
+    assert "--accept-gaps" in site.waybill("run", site.topic, code=5)
+    site.waybill("run", site.topic, "--accept-gaps")
+    written = (site.folder / "out.txt").read_bytes().splitlines()
+    first_left = [b"0/%d" % n for n in range(4, 10)]
+    assert sorted(written) == sorted([*first_left, *(b"%d/%d" % (queue, n) for queue in (1, 2) for n in range(10))])
+
+
 def _is_stopped_where_its_offsets_cannot_be_set(site: Site, words: tuple[str, ...]) -> None:
     """Else it would be run from the beginning. The next call finishes it."""
     stack = site.home / "stack.json"
@@ -56,6 +168,18 @@ def _is_stopped_where_its_offsets_cannot_be_set(site: Site, words: tuple[str, ..
     [made] = site.json("connectors", "list")["connectors"]
     assert (made["name"], made["state"]) == ("in", "stopped")
     (site.home / "away.json").rename(stack)
+
+
+def killed_at(step: str, site: Site, *words: str) -> None:
+    """The command, which is killed when it calls that function of `service.importing`."""
+    code = (
+        "import os, sys; from connect_core.service import importing; "
+        f"importing.{step} = lambda *given, **named: os.kill(os.getpid(), 9); "
+        "from connect_core.cli.app import app; app()"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=site.folder, env=site.environment(), capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def out_of(site: Site, *words: str) -> str:

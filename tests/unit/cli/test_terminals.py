@@ -68,9 +68,9 @@ def plant(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
     (folder / ".waybill").mkdir()
     shutil.copy(empty_ledger, folder / ".waybill" / "ledger.db")
     (folder / "plant.yaml").write_text(DOCUMENT)
-    kind = "org.apache.rocketmq.connect.file.FileSinkConnector"
-    sink = {"connector.class": kind, "filename": "out/readings.txt", "connect.topicnames": "readings"}
-    stored(folder / "store", {f"{NAME}-{number}": sink for number in range(3)}, {})
+    kind = "org.apache.rocketmq.connect.file.FileSourceConnector"
+    source = {"connector.class": kind, "filename": "out/readings.txt", "connect.topicname": "readings"}
+    stored(folder / "store", {f"{NAME}-{number}": source for number in range(3)}, {})
     with pytest.MonkeyPatch.context() as there:
         there.chdir(folder)
         for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL"):

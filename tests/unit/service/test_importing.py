@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from connect_core.config.flat import class_named
 from connect_core.errors import ConfigError
+from connect_core.sdk.groups import GroupStanding, QueueStanding
+from connect_core.service.group_standing import _said
 from connect_core.service.peer_store import connectors_in
 from connect_core.systems.file.flat_keys import _bytes_before
 
@@ -25,8 +27,8 @@ WRITTEN = Path(__file__).with_name("rocketmq_connect_store")
 
 def test_what_its_own_classes_have_written_is_read() -> None:
     sink, source, jdbc = connectors_in(WRITTEN)
-    assert (sink.name, sink.paused, sink.config["connect.topicnames"]) == ("fileSinkConnector", True, "fileTopic")
-    assert (source.name, source.paused, source.config["max.tasks"]) == ("fileSourceConnector", False, "1")
+    assert (sink.name, sink.state, sink.config["connect.topicnames"]) == ("fileSinkConnector", "paused", "fileTopic")
+    assert (source.name, source.state, source.config["max.tasks"]) == ("fileSourceConnector", "running", "1")
     assert source.positions == [({"filename": "in.txt"}, {"nextPosition": "13"})]
     assert (jdbc.name, jdbc.positions) == ("jdbc", [])
 
@@ -124,6 +126,23 @@ def test_positions_of_other_classes_are_not_known() -> None:
     assert kind is not None
     with pytest.raises(ValueError, match="not known here"):
         kind.reached({}, {}, {})
+
+
+def test_messages_that_expired_unread_are_told_and_no_offset_hides_them() -> None:
+    places = [QueueStanding("t/broker-a/0", 3, 3, 10, 20), QueueStanding("t/broker-a/1", None, 15, 10, 20)]
+    told = _said(GroupStanding("connect-out", False, (), places), [])
+    assert told["offsets"] == [{"partition": "t/broker-a/1", "offset": 15}]
+    expired, none = told["notes"]
+    assert "is at 3, and 7 messages that it had not read have expired" in expired
+    assert "goes on at 10 with --accept-gaps" in expired
+    assert "has no offset; reading begins at 15, and leaves out 5 older messages" in none
+
+
+def test_a_group_that_is_at_work_and_a_topic_that_is_not_there_are_told() -> None:
+    places = [QueueStanding("t/broker-a/0", 3, 3, 0, 20)]
+    assert "stop its workers first" in _said(GroupStanding("g", True, (), places), [])["problems"][0]
+    told = _said(GroupStanding("g", False, ["other"], places), ["before"])
+    assert told == {"notes": ["before", "there is no topic other yet: it begins where g is then"]}
 
 
 def stored(folder: Path, connectors: dict[str, dict[str, str]], positions: dict[str, tuple[str, int]]) -> None:
