@@ -15,6 +15,7 @@ from connect_core.cli.output import JsonFlag, WideFlag
 if TYPE_CHECKING:
     from connect_core.service.stored_connectors import StoredConnector
 
+ApplyFlag = Annotated[bool, typer.Option("--apply", help="Create them. Without it, only show what would be.")]
 _SHOWN = 4
 """Offsets of a connector in the table; all of them are in the JSON."""
 
@@ -28,30 +29,67 @@ def of() -> None:
 
 @app.command("rocketmq-connect")
 def rocketmq_connect(
-    store: Annotated[Path, typer.Option("--store", help="The folder of a worker (its storePathRootDir), or a copy.")],
-    apply: Annotated[bool, typer.Option("--apply", help="Create them. Without it, only show what would be.")] = False,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="The folder of a worker (its storePathRootDir), or a copy.")
+    ] = None,
+    namesrv: Annotated[
+        str, typer.Option("--namesrv", help="Name servers of the cluster that has the topics, HOST:PORT[;HOST:PORT].")
+    ] = "",
+    config_topic: Annotated[
+        str, typer.Option("--config-topic", help="configStoreTopic there; without it connector-config-topic.")
+    ] = "",
+    position_topic: Annotated[
+        str, typer.Option("--position-topic", help="positionStoreTopic there; without it connector-position-topic.")
+    ] = "",
+    access_key: Annotated[str, typer.Option("--access-key", help="Of the cluster's access control.")] = "",
+    secret_key: Annotated[
+        str, typer.Option("--secret-key", help="A reference to its secret: ${env:NAME} or ${file:PATH#KEY}.")
+    ] = "",
+    worker_config: Annotated[
+        Path | None,
+        typer.Option("--worker-config", help="The file that its worker is started with, which says all that."),
+    ] = None,
+    apply: ApplyFlag = False,
     wide: WideFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take over connectors of RocketMQ Connect: configurations, paused or not, and where their sources were.
+    """Take over connectors of RocketMQ Connect: configurations, paused or not, and where they were.
 
     Stop its workers first: what they send after they have last written their positions comes again.
     """
-    from connect_core.service.peer_store import connectors_in
+    from connect_core.service import peer_workers
 
-    _take_over(connectors_in(store), "RocketMQ Connect", apply=apply, wide=wide, as_json=as_json)
+    if worker_config is None:
+        workers = peer_workers.named(
+            store=store,
+            namesrv=namesrv,
+            config_topic=config_topic,
+            position_topic=position_topic,
+            user=access_key,
+            password=secret_key,
+        )
+    else:
+        workers = peer_workers.of_file(
+            worker_config, store=store, namesrv=namesrv, config_topic=config_topic, position_topic=position_topic
+        )
+    found, lacking = peer_workers.connectors_of(workers)
+    _take_over(found, lacking, "RocketMQ Connect", apply=apply, wide=wide, as_json=as_json)
 
 
-def _take_over(found: Sequence[StoredConnector], product: str, *, apply: bool, wide: bool, as_json: bool) -> None:
+def _take_over(
+    found: Sequence[StoredConnector], lacking: Sequence[str], product: str, *, apply: bool, wide: bool, as_json: bool
+) -> None:
     from connect_core.service.importing import imported, would_import
 
     told = imported(found, product, output.notice) if apply else would_import(found, product)
-    output.emit(as_json, {"applied": apply, "connectors": told}, lambda: _show(told, apply, wide))
-    if apply and any(one["problems"] for one in told):
+    result = {"applied": apply, "connectors": told, "lacking": list(lacking)}
+    output.emit(as_json, result, lambda: _show(result, wide))
+    if apply and (lacking or any(one["problems"] for one in told)):
         raise typer.Exit(2)
 
 
-def _show(told: Sequence[dict[str, Any]], apply: bool, wide: bool) -> None:
+def _show(result: dict[str, Any], wide: bool) -> None:
+    told = result["connectors"]
     columns = (Column("CONNECTOR"), Column("CLASS", 3), Column("BECOMES"), Column("OFFSETS", 2))
     rows = [
         [
@@ -68,7 +106,9 @@ def _show(told: Sequence[dict[str, Any]], apply: bool, wide: bool) -> None:
             output.line(f"{one['connector']}: {note}")
         for problem in one["problems"]:
             output.line(f"{one['connector']} is left out: {problem}")
-    if not apply:
+    for one in result["lacking"]:
+        output.line(f"lacking: {one}")
+    if not result["applied"]:
         output.line("nothing was changed; --apply creates those without a problem")
 
 

@@ -26,6 +26,7 @@ from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.templates import OF_MESSAGES, Kind
 from connect_core.sdk.values import Json
+from connect_core.sdk.whole_topic import WholeTopic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -254,6 +255,8 @@ class Plugin:
     there is to say. None where nobody can look."""
     peek_topic: Callable[[Json, str, int], list[Json]] | None = None
     """The same of a topic, by the options of a connection."""
+    whole_topic: Callable[[Json, str], WholeTopic] | None = None
+    """Every record of a topic, by the options of a connection. None where no topic keeps its records."""
     peek_source: Callable[[Any, int], pa.Table] | None = None
     """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. Lines of
     a file, all of one, have its path in a column `path` behind these. None where they cannot be looked at without

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from connect_core.errors import ConfigError
+from connect_core.service.peer_topics import PeerPosition
 from connect_core.service.stored_connectors import StoredConnector
 
 _CONNECTORS, _POSITIONS = "connectorConfig.json", "position.json"
@@ -21,19 +22,27 @@ _SHOWN = 80
 """Characters of a key in an error."""
 
 
-def connectors_in(folder: Path) -> list[StoredConnector]:
+def configurations_in(folder: Path) -> dict[str, StoredConnector]:
     """By name. Raises ConfigError when there are none, or a file is not what it should be."""
-    place = folder / "config" if (folder / "config").is_dir() else folder
+    place = _place(folder)
     found = dict(_connectors(place))
     if not found:
         step = "Name the folder that is storePathRootDir there (by default connectorStore in the home of its user)"
         raise ConfigError(f"There is no {_CONNECTORS} with connectors", where=str(place), next_step=step)
-    file = place / _POSITIONS
+    return found
+
+
+def positions_in(folder: Path) -> Iterator[PeerPosition]:
+    """Of all sources. Raises ConfigError when the file is not what it should be."""
+    file = _place(folder) / _POSITIONS
     for key, value in _pairs(file):
         partition, position = _object(key, file, key), _object(value, file, key)
-        if owner := found.get(str(partition.get("namespace"))):
-            owner.positions.append((_member(partition, "partition", file, key), _member(position, "offset", file, key)))
-    return [found[name] for name in sorted(found)]
+        at, offset = _member(partition, "partition", file, key), _member(position, "offset", file, key)
+        yield PeerPosition(str(partition.get("namespace")), at, offset, str(file))
+
+
+def _place(folder: Path) -> Path:
+    return folder / "config" if (folder / "config").is_dir() else folder
 
 
 def _connectors(place: Path) -> Iterator[tuple[str, StoredConnector]]:

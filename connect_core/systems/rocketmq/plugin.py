@@ -12,6 +12,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
+from connect_core.sdk.whole_topic import WholeTopic
 from connect_core.systems.rocketmq.compatibility import conflict, feeds, rule_target, rules_conflict
 from connect_core.systems.rocketmq.flat_keys import HUB
 from connect_core.systems.rocketmq.guarantee import guarantee
@@ -56,6 +57,12 @@ def _peek_topic(cluster: Json, topic: str, last: int) -> list[Json]:
     from connect_core.systems.rocketmq.peeking import in_topic
 
     return in_topic(cluster, topic, last)
+
+
+def _whole_topic(cluster: Json, topic: str) -> WholeTopic:
+    from connect_core.systems.rocketmq.whole_topic import read_whole
+
+    return read_whole(cluster, topic)
 
 
 def _peek_source(options: RocketMQSourceOptions, last: int) -> pa.Table:
@@ -104,6 +111,7 @@ PLUGIN = Plugin(
     probe=_probe,
     peek_target=_peek_target,
     peek_topic=_peek_topic,
+    whole_topic=_whole_topic,
     peek_source=_peek_source,
     groups=ConsumerGroups("RocketMQ", _in_step, _between, _standing),
 )

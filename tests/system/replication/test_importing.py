@@ -17,6 +17,7 @@ from connect_core.stack import jars, java
 from tests.faults.kit.topics import fill
 from tests.servers import RocketMQ
 from tests.site import Site
+from tests.unit.service.peer_records import Record, configured, deleted, positioned
 from tests.unit.service.test_importing import stored
 
 pytestmark = [pytest.mark.server]
@@ -54,6 +55,10 @@ class PeerWorker:
             assert line, self.log.read_text()
             lines.append(base64.b64decode(line))
         return lines
+
+    def put(self, topic: str, record: Record) -> None:
+        key, value = record
+        self.told("put", topic, key, base64.b64encode(value).decode())
 
     def close(self) -> None:
         self._process.kill()
@@ -130,6 +135,52 @@ def test_a_sink_goes_on_where_its_real_group_stood(sqlite_site: Site, rocketmq: 
     written = (site.folder / "out.txt").read_bytes().splitlines()
     every = [b"%d/%d" % (queue, n) for queue in range(3) for n in range(40)] + [b"new"] * 3
     assert sorted(taken + written) == sorted(every)
+
+
+def test_connectors_and_positions_of_a_cluster_s_topics_go_on(
+    sqlite_site: Site, rocketmq: RocketMQ, peer: PeerWorker
+) -> None:
+    """Written by RocketMQ's own client, in the form of RocketMQ Connect."""
+    site, (configs, places) = sqlite_site, (f"{sqlite_site.topic}-{kind}" for kind in ("configs", "positions"))
+    lines = [f"line {number} für 😀\n" for number in range(200)]
+    (site.folder / "in.txt").write_text("".join(lines))
+    sent = len("".join(lines[:80]).encode("utf-16-le")) // 2
+    kind = f"{PACKAGE}file.FileSourceConnector"
+    config = {"connector.class": kind, "filename": "in.txt", "connect.topicname": site.topic}
+    with Client(ClientOptions(name_servers=tuple(site.name_servers))) as client:
+        for name in (configs, places):
+            client.topics.create(name, 1)
+    for record in (
+        configured("in", 10, {**config, "filename": "old.txt"}),
+        configured("in", 20, config),
+        configured("gone", 20, config),
+        deleted("gone", 30),
+        configured("broken", 20, config),
+        (configured("broken", 20, config)[0], b"{"),
+    ):
+        peer.put(configs, record)
+    for position in (sent - 1, sent):
+        peer.put(places, positioned("in", {"filename": "in.txt"}, {"nextPosition": str(position)}))
+    worker = site.folder / "connect-distributed.conf"
+    service = f"{PACKAGE}runtime.service.rocketmq.RocketMq"
+    worker.write_text(
+        f"namesrvAddr={site.name_servers[0]}\nconfigStoreTopic={configs}\npositionStoreTopic={places}\n"
+        f"configManagementService={service}ConfigManagementServiceImpl\n"
+        f"positionManagementService={service}PositionManagementServiceImpl\n"
+    )
+    words = ("import", "rocketmq-connect", "--worker-config", str(worker))
+    named = ("--namesrv", site.name_servers[0], "--config-topic", configs, "--position-topic", places)
+    seen = site.json(*words)
+    assert seen == site.json("import", "rocketmq-connect", *named)
+    broken, one = seen["connectors"]
+    assert broken["problems"] == [
+        f"{configs}/{rocketmq.broker_name}/0 at 5: this is not what RocketMQ Connect has written"
+    ]
+    before = len("".join(lines[:80]).encode())
+    assert one["offsets"] == [{"partition": str(site.folder / "in.txt"), "offset": before}]
+    out_of(site, *words, "--apply")
+    site.waybill("run", "in")
+    assert sorted(site.messages()) == sorted(line.rstrip("\n").encode() for line in lines[80:])
 
 
 def test_a_queue_without_an_offset_and_a_place_that_is_no_more_are_told(sqlite_site: Site, rocketmq: RocketMQ) -> None:

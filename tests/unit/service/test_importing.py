@@ -19,10 +19,15 @@ from connect_core.config.flat import class_named
 from connect_core.errors import ConfigError
 from connect_core.sdk.groups import GroupStanding, QueueStanding
 from connect_core.service.group_standing import _said
-from connect_core.service.peer_store import connectors_in
+from connect_core.service.peer_workers import PeerWorkers, connectors_of
+from connect_core.service.stored_connectors import StoredConnector
 from connect_core.systems.file.flat_keys import _bytes_before
 
 WRITTEN = Path(__file__).with_name("rocketmq_connect_store")
+
+
+def connectors_in(folder: Path) -> list[StoredConnector]:
+    return connectors_of(PeerWorkers(folder))[0]
 
 
 def test_what_its_own_classes_have_written_is_read() -> None:
