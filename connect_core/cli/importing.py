@@ -11,6 +11,7 @@ import typer
 from connect_core.cli import output
 from connect_core.cli.columns import Column
 from connect_core.cli.output import JsonFlag, WideFlag
+from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from connect_core.service.stored_connectors import StoredConnector
@@ -76,6 +77,32 @@ def rocketmq_connect(
     _take_over(found, lacking, "RocketMQ Connect", apply=apply, wide=wide, as_json=as_json)
 
 
+@app.command("kafka-connect")
+def kafka_connect(
+    url: Annotated[str, typer.Option("--url", help="Its REST API, http://HOST:8083.")] = "",
+    auth_file: Annotated[
+        Path | None, typer.Option("--auth-file", help="A file that holds user:password, for Basic.")
+    ] = None,
+    files: Annotated[
+        Path | None, typer.Option("--from", help="A file, or a folder of files: what its REST API answers.")
+    ] = None,
+    apply: ApplyFlag = False,
+    wide: WideFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take over connectors of Kafka Connect: configurations, states, and where sources were, as far as that is known.
+
+    Stop the connectors there first: what they send after they were asked comes again.
+    """
+    from connect_core.service.kafka_server import KafkaServer
+    from connect_core.service.kafka_stored import connectors_at, connectors_in
+
+    if bool(url) == bool(files):
+        raise ConfigError("Say where its connectors are: --url, or --from")
+    found = connectors_in(files) if files else connectors_at(KafkaServer(url, auth_file))
+    _take_over(found, (), "Kafka Connect", apply=apply, wide=wide, as_json=as_json)
+
+
 def _take_over(
     found: Sequence[StoredConnector], lacking: Sequence[str], product: str, *, apply: bool, wide: bool, as_json: bool
 ) -> None:
@@ -95,7 +122,7 @@ def _show(result: dict[str, Any], wide: bool) -> None:
         [
             one["connector"],
             one["class"].rpartition(".")[2],
-            "nothing" if one["problems"] else one["state"],
+            "nothing" if one["problems"] else "as it is" if one["done"] else one["state"],
             _offsets(one["offsets"]),
         ]
         for one in told

@@ -71,7 +71,9 @@ class ReachedOffset(NamedTuple):
     offset: int
 
 
-def _no_offsets(options: Mapping[str, Any], partition: Mapping[str, Any], position: Mapping[str, Any]) -> ReachedOffset:
+def _no_offsets(
+    options: Mapping[str, Any], partition: Mapping[str, Any], position: Mapping[str, Any]
+) -> ReachedOffset | None:
     raise ValueError("positions of this class are not known here")
 
 
@@ -96,9 +98,10 @@ class FlatClass:
     gives_json: bool = False
     """Whether the payloads of its records are JSON: without a schema, or as this option says that they have one."""
     schemas_option: str = ""
-    reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset] = _no_offsets
-    """By the options of the end, what a partition and its position mean as RocketMQ Connect has stored them. May look
-    at the source. Raises ValueError with why that cannot be said."""
+    reached: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], ReachedOffset | None] = _no_offsets
+    """By the options of the end, what a partition and its position mean as RocketMQ Connect or Kafka Connect has stored
+    them; None for a partition that is not read. May look at the source. Raises ValueError with why that cannot be said.
+    """
 
 
 @dataclass(frozen=True)

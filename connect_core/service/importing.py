@@ -9,17 +9,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from connect_core import systems
-from connect_core.config import revealed
+from connect_core.config import ConnectorDocument, revealed
 from connect_core.config.flat import CLASS, class_named
+from connect_core.config.resolving import resolve_source
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.ledger import Connector
+from connect_core.replication.driver.offset_checks import checked_position
 from connect_core.sdk.flat import ReachedOffset
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service import connectors, documents, offsets
 from connect_core.service.flat_connectors import in_its_own_words
 from connect_core.service.group_standing import told_of
-from connect_core.service.opened import AtWork, Opened, Say, reading, working
+from connect_core.service.opened import AtWork, Opened, Say, reading, surroundings, working
 from connect_core.service.stored_connectors import StoredConnector
+from connect_core.work import Side
 
 
 def would_import(found: Sequence[StoredConnector], product: str) -> list[Json]:
@@ -41,7 +44,7 @@ def _why(product: str) -> str:
 
 def _imported(one: StoredConnector, before: Connector | None, why: str, say: Say) -> Json:
     told = _judged(one, before, why)
-    if told["problems"]:
+    if told["problems"] or told["done"]:
         return told
     documents.apply_one(one.name, dict(one.config), why=why, say=say, begins="stopped")
     with working() as opened:
@@ -66,9 +69,12 @@ def _keep_beginnings(opened: AtWork, name: str) -> None:
 
 def _judged(one: StoredConnector, before: Connector | None, why: str) -> Json:
     told: Json = {"connector": one.name, "class": one.config.get(CLASS, ""), "state": one.state, "offsets": []}
-    told |= {"group": "", "notes": list(one.notes), "problems": list(one.problems)}
+    told |= {"done": False, "group": "", "notes": list(one.notes), "problems": list(one.problems)}
     if before is not None and not _is_begun(before, why):
-        told["problems"] = ["there is a connector of this name already"]
+        if not _is_ours(before, why):
+            told["problems"] = ["there is a connector of this name already"]
+            return told
+        return told | {"done": True, "problems": [], "notes": ["it was taken over before, and stays as it is"]}
     if told["problems"]:
         return told
     try:
@@ -78,20 +84,42 @@ def _judged(one: StoredConnector, before: Connector | None, why: str) -> Json:
         told["problems"] = [f"{fault.path}: {fault.message}" for fault in error.faults] or [str(error)]
         return told
     try:
-        told["offsets"] = [place._asdict() for place in _reached(one, checked.document.source.options)]
+        told["offsets"] = [place._asdict() for place in _places(one, checked.document)]
         if not told["offsets"]:
             told |= told_of(checked.document, told["notes"])
     except ValueError as why_not:
         told["problems"] = [str(why_not)]
     except WaybillError as error:
-        told["problems"] = [f"the offsets of its consumer group are not known: {error}"]
+        told["problems"] = [f"its offsets are not known: {error}"]
     return told
 
 
-def _reached(one: StoredConnector, options: Json) -> Iterator[ReachedOffset]:
+def _places(one: StoredConnector, document: ConnectorDocument) -> Iterator[ReachedOffset]:
     kind = class_named(one.config[CLASS])
-    if kind is not None:
-        yield from (kind.reached(options, partition, position) for partition, position in one.positions)
+    for partition, position in one.positions:
+        if kind and (found := kind.reached(document.source.options, partition, position)):
+            yield found
+    if one.offsets:
+        home, settings = surroundings()
+        yield from _checked_places(one, resolve_source(document, home, settings))
+
+
+def _checked_places(one: StoredConnector, source_side: Side) -> Iterator[ReachedOffset]:
+    """Raises ConfigError for one that the source does not have."""
+    with ExitStack() as resources:
+        source = systems.source(revealed(source_side), resources)
+        there = {partition.key: partition for partition in source.partitions([])}
+        for key, offset in one.offsets.items():
+            if key not in there:
+                raise ConfigError(f'There is no partition "{key}" here', where=f"connector {one.name}")
+            checked_position(source, there[key], None, offset, f"connector {one.name}")
+            yield ReachedOffset(key, offset)
+
+
+def _is_ours(connector: Connector, why: str) -> bool:
+    """Whether it was made by such an import."""
+    with reading() as opened:
+        return opened.ledger.revisions(connector.uid)[0].why == why
 
 
 def _is_placed(opened: Opened, name: str, why: str) -> bool:

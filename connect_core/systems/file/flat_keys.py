@@ -18,10 +18,15 @@ def _file(into: FlatWriter, key: str, value: Any) -> None:
     into.notice("file: taken as filename, which is RocketMQ Connect's name for it")
 
 
-def _reached(options: Mapping[str, Any], partition: Mapping[str, Any], position: Mapping[str, Any]) -> ReachedOffset:
-    """It counts the characters of Java, two for one beyond the basic plane; here offsets are bytes. Source:
-    `FileSourceTask` of rocketmq-connect-sample."""
-    path, text = Path(str(options["path"])), str(position.get("nextPosition", ""))
+def _reached(
+    options: Mapping[str, Any], partition: Mapping[str, Any], position: Mapping[str, Any]
+) -> ReachedOffset | None:
+    """Both products count the characters of Java, two for one beyond the basic plane; here offsets are bytes. Sources:
+    `FileSourceTask` of rocketmq-connect-sample, and `FileStreamSourceTask` of Kafka Connect, which it was made from."""
+    path, text = Path(str(options["path"])), str(position.get("nextPosition", position.get("position", "")))
+    read = Path(str(partition.get("filename", ""))).parts
+    if path.parts[len(path.parts) - len(read) :] != read:
+        return None
     if not text.isdecimal():
         raise ValueError(f"its position {text!r} is no number")
     try:
@@ -68,6 +73,7 @@ CLASSES = (
         "source",
         FlatEnd({"file": option("path"), "batch.size": ignored(_BATCHES)}, {"file": "the file to read"}),
         records="lines",
+        reached=_reached,
     ),
     FlatClass(
         "FileStreamSinkConnector",

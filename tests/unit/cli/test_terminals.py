@@ -6,6 +6,7 @@ The terminal is a real one (a pty). What the numbers must be is read from the co
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -49,6 +50,7 @@ LISTS = [
     ("rules", "list", NAME),
     ("status",),
     ("dev", "status"),
+    ("import", "kafka-connect", "--from", "answers.json"),
     ("import", "rocketmq-connect", "--store", "store"),
     ("tokens", "list"),
     ("plugins",),
@@ -71,6 +73,8 @@ def plant(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
     kind = "org.apache.rocketmq.connect.file.FileSourceConnector"
     source = {"connector.class": kind, "filename": "out/readings.txt", "connect.topicname": "readings"}
     stored(folder / "store", {f"{NAME}-{number}": source for number in range(3)}, {})
+    answers = [{"name": f"{NAME}-{number}", "config": source} for number in range(3)]
+    (folder / "answers.json").write_text(json.dumps(answers))
     with pytest.MonkeyPatch.context() as there:
         there.chdir(folder)
         for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL"):
