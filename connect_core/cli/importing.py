@@ -58,22 +58,11 @@ def rocketmq_connect(
 
     Stop its workers first: what they send after they have last written their positions comes again.
     """
-    from connect_core.service import peer_workers
+    from connect_core.service.peer_workers import Named, connectors_of, workers_of, workers_of_file
 
-    if worker_config is None:
-        workers = peer_workers.named(
-            store=store,
-            namesrv=namesrv,
-            config_topic=config_topic,
-            position_topic=position_topic,
-            user=access_key,
-            password=secret_key,
-        )
-    else:
-        workers = peer_workers.of_file(
-            worker_config, store=store, namesrv=namesrv, config_topic=config_topic, position_topic=position_topic
-        )
-    found, lacking = peer_workers.connectors_of(workers)
+    named = Named(store, namesrv, config_topic, position_topic, access_key, secret_key)
+    workers = workers_of_file(worker_config, named) if worker_config else workers_of(named)
+    found, lacking = connectors_of(workers)
     _take_over(found, lacking, "RocketMQ Connect", apply=apply, wide=wide, as_json=as_json)
 
 
@@ -99,6 +88,8 @@ def kafka_connect(
 
     if bool(url) == bool(files):
         raise ConfigError("Say where its connectors are: --url, or --from")
+    if files and auth_file:
+        raise ConfigError("--auth-file means nothing with --from")
     found = connectors_in(files) if files else connectors_at(KafkaServer(url, auth_file))
     _take_over(found, (), "Kafka Connect", apply=apply, wide=wide, as_json=as_json)
 

@@ -26,6 +26,7 @@ from connect_core.config.flat_converters import (
     option_handler,
 )
 from connect_core.config.flat_document import TranslatedDocument
+from connect_core.config.peers.connector_classes import peer_class
 from connect_core.config.peers.reading import NotKept
 from connect_core.config.peers.translating import FIELDS_KEY, rows_of, translated
 from connect_core.config.references import MASK, masked
@@ -191,6 +192,9 @@ def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatC
     if named:
         able = " and ".join(sorted({system for system, _ in named}))
         into.refuse(CLASS, f"{given!r} is here for {able}, and this document means none of these: see its address")
+        return None
+    if row := peer_class(given):
+        into.refuse(CLASS, f"there is no {given!r} here: {row.words}")
         return None
     names = " and ".join(sorted({one.name for one in classes()}))
     into.refuse(

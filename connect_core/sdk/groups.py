@@ -97,11 +97,11 @@ class QueueStanding:
 
 @dataclass(frozen=True)
 class GroupStanding:
-    """The group at whose offsets a source begins. `connected`: consumers of it are at work. `missing` are topics that
-    are not there."""
+    """The group at whose offsets a source begins. `connected`: consumers of it are at work; None where we may not know
+    that. `missing` are topics that are not there."""
 
     group: str
-    connected: bool
+    connected: bool | None
     missing: Sequence[str]
     places: Sequence[QueueStanding]
 

@@ -46,6 +46,8 @@ def _is_there(place: QueueStanding) -> bool:
 
 
 def _notes(stands: GroupStanding) -> Iterator[str]:
+    if stands.connected is None:
+        yield f"we may not ask who is connected as {stands.group}: see that its workers are stopped"
     for one in stands.places:
         where = f"{one.partition}: the group {stands.group}"
         if one.committed is None:

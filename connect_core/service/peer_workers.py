@@ -4,7 +4,7 @@ it, or the file that a worker is started with (`connect-standalone.conf`, `conne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from connect_core.config import java_properties
@@ -24,61 +24,73 @@ _IN_TOPICS = "RocketMq"
 
 
 @dataclass(frozen=True)
+class Named:
+    """What somebody names: `password` is a reference."""
+
+    store: Path | None = None
+    namesrv: str = ""
+    config_topic: str = ""
+    position_topic: str = ""
+    user: str = ""
+    password: str = ""
+
+
+@dataclass(frozen=True)
 class PeerWorkers:
     """`configs` and `positions` are names of topics; empty ones mean files in the folder `store`."""
 
     store: Path | None = None
-    cluster: Json | None = None
+    cluster: Json | None = field(default=None, repr=False)
     configs: str = ""
     positions: str = ""
 
 
-def named(
-    *, store: Path | None, namesrv: str, config_topic: str, position_topic: str, user: str, password: str
-) -> PeerWorkers:
-    """By options. Raises ConfigError where they do not say one place."""
-    if bool(store) == bool(namesrv):
+def workers_of(named: Named) -> PeerWorkers:
+    """Raises ConfigError where these do not say one place."""
+    if bool(named.store) == bool(named.namesrv):
         raise ConfigError("Say where the workers keep their connectors: --store, --namesrv, or --worker-config")
-    if store is not None:
-        return PeerWorkers(store)
-    if bool(user) != bool(password):
-        raise ConfigError("--access-key and --secret-key go together")
-    if password and not is_reference(password):
-        step = "Write a reference: ${env:NAME} or ${file:PATH#KEY}"
-        raise ConfigError("The secret key is a secret in plain text", where="--secret-key", next_step=step)
-    signed = {"user": user, "password": password} if user else {}
-    cluster = reveal({"name_servers": namesrv, **signed})
-    return PeerWorkers(None, cluster, config_topic or CONFIG_TOPIC, position_topic or POSITION_TOPIC)
+    if named.store is not None:
+        if named != Named(named.store):
+            raise ConfigError("Topics and keys of a cluster mean nothing with --store")
+        return PeerWorkers(named.store)
+    cluster = {"name_servers": named.namesrv, **_access(named)}
+    return PeerWorkers(None, cluster, named.config_topic or CONFIG_TOPIC, named.position_topic or POSITION_TOPIC)
 
 
-def of_file(file: Path, *, store: Path | None, namesrv: str, config_topic: str, position_topic: str) -> PeerWorkers:
+def workers_of_file(file: Path, named: Named) -> PeerWorkers:
     """As a worker reads its file; what is named beside it counts more."""
     said = _read(file)
     in_topics = {
         kind: said.get(f"{kind}ManagementService", "").rpartition(".")[2].startswith(_IN_TOPICS)
         for kind in ("config", "position")
     }
-    folder = store or Path(said.get("storePathRootDir") or Path.home() / "connectorStore")
-    cluster = None
-    if any(in_topics.values()):
-        cluster = _cluster(said, namesrv, file)
     return PeerWorkers(
-        folder,
-        cluster,
-        (config_topic or said.get("configStoreTopic") or CONFIG_TOPIC) if in_topics["config"] else "",
-        (position_topic or said.get("positionStoreTopic") or POSITION_TOPIC) if in_topics["position"] else "",
+        named.store or Path(said.get("storePathRootDir") or Path.home() / "connectorStore"),
+        _cluster(said, named, file) if any(in_topics.values()) else None,
+        (named.config_topic or said.get("configStoreTopic") or CONFIG_TOPIC) if in_topics["config"] else "",
+        (named.position_topic or said.get("positionStoreTopic") or POSITION_TOPIC) if in_topics["position"] else "",
     )
 
 
-def _cluster(said: Mapping[str, str], namesrv: str, file: Path) -> Json:
-    servers = namesrv or said.get("namesrvAddr", "")
+def _cluster(said: Mapping[str, str], named: Named, file: Path) -> Json:
+    servers = named.namesrv or said.get("namesrvAddr", "")
     if not servers:
         step = "Name them with --namesrv: its worker had them from NAMESRV_ADDR"
         raise ConfigError("The file names no namesrvAddr", where=str(file), next_step=step)
-    if said.get("aclEnable", "").lower() != "true":
-        return {"name_servers": servers}
-    remember(said.get("secretKey", ""), secret=True)
-    return {"name_servers": servers, "user": said.get("accessKey", ""), "password": said.get("secretKey", "")}
+    access = _access(named)
+    if not access and said.get("aclEnable", "").lower() == "true":
+        remember(said.get("secretKey", ""), secret=True)
+        access = {"user": said.get("accessKey", ""), "password": said.get("secretKey", "")}
+    return {"name_servers": servers, **access}
+
+
+def _access(named: Named) -> Json:
+    if bool(named.user) != bool(named.password):
+        raise ConfigError("--access-key and --secret-key go together")
+    if named.password and not is_reference(named.password):
+        step = "Write a reference: ${env:NAME} or ${file:PATH#KEY}"
+        raise ConfigError("The secret key is a secret in plain text", where="--secret-key", next_step=step)
+    return reveal({"user": named.user, "password": named.password}) if named.user else {}
 
 
 def _read(file: Path) -> Mapping[str, str]:

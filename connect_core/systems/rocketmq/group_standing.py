@@ -3,9 +3,9 @@ nothing, and so a group that moves on meanwhile is looked at anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from connect_core.rocketmq import Client, Queue, QueueBounds, TopicMissing
+from connect_core.rocketmq import Client, PermissionRefused, Queue, QueueBounds, TopicMissing
 from connect_core.sdk.groups import GroupStanding, QueueStanding
 from connect_core.systems.rocketmq.options import GROUP, RocketMQSourceOptions, start_of_group
 from connect_core.systems.rocketmq.starting import started_from
@@ -25,8 +25,14 @@ def standing(options: RocketMQSourceOptions) -> GroupStanding | None:
                 seen |= client.offsets.bounds(topic)
             except TopicMissing:
                 missing.append(topic)
-        connected = any(client.groups.online(group, broker) for broker in sorted({one.broker for one in seen}))
-        return GroupStanding(group, connected, missing, list(_places(client, group, seen, start)))
+        return GroupStanding(group, _connected(client, group, seen), missing, list(_places(client, group, seen, start)))
+
+
+def _connected(client: Client, group: str, queues: Iterable[Queue]) -> bool | None:
+    try:
+        return any(client.groups.online(group, broker) for broker in sorted({one.broker for one in queues}))
+    except PermissionRefused:
+        return None
 
 
 def _places(client: Client, group: str, seen: dict[Queue, QueueBounds], start: str) -> Iterator[QueueStanding]:

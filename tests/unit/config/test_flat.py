@@ -259,8 +259,9 @@ def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
         ({"connect.topicname": "x", "filename": "a"}, "connector.class: line 1: is missing: the class says"),
         (
             {**SOURCE, "connector.class": "ElasticsearchSinkConnector"},
-            "there is no 'ElasticsearchSinkConnector' here; there are Debezium",
+            "there is no 'ElasticsearchSinkConnector' here: a sink of your own can be written",
         ),
+        ({**SOURCE, "connector.class": "NoSuchConnector"}, "there is no 'NoSuchConnector' here; there are Debezium"),
         ({**SOURCE, "filenam": "a"}, 'filenam: line 1: unknown key "filenam"; did you mean filename?'),
         ({k: v for k, v in SOURCE.items() if k != "filename"}, "filename: line 1: is missing"),
         ({k: v for k, v in SOURCE.items() if k != "connect.topicname"}, "connect.topicname: line 1: is missing"),

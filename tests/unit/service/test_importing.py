@@ -146,6 +146,8 @@ def test_messages_that_expired_unread_are_told_and_no_offset_hides_them() -> Non
 def test_a_group_that_is_at_work_and_a_topic_that_is_not_there_are_told() -> None:
     places = [QueueStanding("t/broker-a/0", 3, 3, 0, 20)]
     assert "stop its workers first" in _said(GroupStanding("g", True, (), places), [])["problems"][0]
+    [unknown] = _said(GroupStanding("g", None, (), places), [])["notes"]
+    assert "see that its workers are stopped" in unknown
     told = _said(GroupStanding("g", False, ["other"], places), ["before"])
     assert told == {"notes": ["before", "there is no topic other yet: it begins where g is then"]}
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from connect_core.errors import ConfigError
 from connect_core.sdk.whole_topic import TopicRecord, WholeTopic
-from connect_core.service import peer_workers
 from connect_core.service.peer_topics import configurations, positions, with_positions
-from connect_core.service.peer_workers import CONFIG_TOPIC, POSITION_TOPIC
+from connect_core.service.peer_workers import CONFIG_TOPIC, POSITION_TOPIC, Named, workers_of, workers_of_file
 from tests.unit.service.peer_records import Record, configured, deleted, positioned, record, wished
 
 FILE = {"connector.class": "FileSourceConnector", "filename": "in.txt"}
@@ -132,7 +131,6 @@ def test_whatever_a_record_holds_is_named(key: bytes, value: bytes | None) -> No
 
 # ----------------------------------------------------------------------------------------------------- where they are
 
-NONE = {"store": None, "namesrv": "", "config_topic": "", "position_topic": ""}
 CONF = """workerId=DEFAULT_WORKER_1
 storePathRootDir=/srv/storeRoot
 namesrvAddr=one:9876;two:9876
@@ -145,11 +143,11 @@ MANAGED = "org.apache.rocketmq.connect.runtime.service.rocketmq.RocketMq"
 
 def test_a_worker_s_file_says_the_folder(tmp_path: Path) -> None:
     (tmp_path / "worker.conf").write_text(CONF)
-    found = peer_workers.of_file(tmp_path / "worker.conf", **NONE)
+    found = workers_of_file(tmp_path / "worker.conf", Named())
     assert (found.store, found.configs, found.positions) == (Path("/srv/storeRoot"), "", "")
     (tmp_path / "worker.conf").write_text("workerId=1\n")
-    assert peer_workers.of_file(tmp_path / "worker.conf", **NONE).store == Path.home() / "connectorStore"
-    other = peer_workers.of_file(tmp_path / "worker.conf", **{**NONE, "store": tmp_path})
+    assert workers_of_file(tmp_path / "worker.conf", Named()).store == Path.home() / "connectorStore"
+    other = workers_of_file(tmp_path / "worker.conf", Named(tmp_path))
     assert other.store == tmp_path
 
 
@@ -157,12 +155,12 @@ def test_a_worker_s_file_says_topics_and_access(tmp_path: Path) -> None:
     managed = f"configManagementService={MANAGED}ConfigManagementServiceImpl\nconfigStoreTopic=their-configs\n"
     managed += f"positionManagementService={MANAGED}PositionManagementServiceImpl\n"
     (tmp_path / "worker.conf").write_text(CONF + managed)
-    found = peer_workers.of_file(tmp_path / "worker.conf", **NONE)
+    found = workers_of_file(tmp_path / "worker.conf", Named())
     assert (found.configs, found.positions) == ("their-configs", POSITION_TOPIC)
     assert found.cluster == {"name_servers": "one:9876;two:9876", "user": "rocketmq", "password": "12345678"}
     (tmp_path / "worker.conf").write_text(managed)
     with pytest.raises(ConfigError, match="names no namesrvAddr"):
-        peer_workers.of_file(tmp_path / "worker.conf", **NONE)
+        workers_of_file(tmp_path / "worker.conf", Named())
 
 
 @pytest.mark.parametrize("text", ["nothing\n", None])
@@ -170,21 +168,24 @@ def test_what_is_no_file_of_a_worker_is_told(text: str | None, tmp_path: Path) -
     if text:
         (tmp_path / "worker.conf").write_text(text)
     with pytest.raises(ConfigError):
-        peer_workers.of_file(tmp_path / "worker.conf", **NONE)
+        workers_of_file(tmp_path / "worker.conf", Named())
 
 
-def test_options_say_one_place_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_say_one_place_and_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KEY_OF_TEST", "not-shown")
-    access = {"user": "", "password": ""}
-    found = peer_workers.named(**{**NONE, **access, "namesrv": "h:1"})
+    found = workers_of(Named(namesrv="h:1"))
     assert (found.configs, found.positions, found.cluster) == (CONFIG_TOPIC, POSITION_TOPIC, {"name_servers": "h:1"})
-    signed = peer_workers.named(**{**NONE, "namesrv": "h:1", "user": "a", "password": "${env:KEY_OF_TEST}"})
-    assert signed.cluster == {"name_servers": "h:1", "user": "a", "password": "not-shown"}
+    signed = Named(namesrv="h:1", user="a", password="${env:KEY_OF_TEST}")
+    assert workers_of(signed).cluster == {"name_servers": "h:1", "user": "a", "password": "not-shown"}
+    assert "not-shown" not in repr(workers_of(signed))
+    (tmp_path / "worker.conf").write_text(f"{CONF}configManagementService={MANAGED}ConfigManagementServiceImpl")
+    assert workers_of_file(tmp_path / "worker.conf", signed).cluster == workers_of(signed).cluster
     for wrong in (
-        {},
-        {"store": Path("x"), "namesrv": "h:1"},
-        {"namesrv": "h:1", "user": "a"},
-        {"namesrv": "h:1", "user": "a", "password": "plain"},
+        Named(),
+        Named(Path("x"), namesrv="h:1"),
+        Named(Path("x"), config_topic="t"),
+        Named(namesrv="h:1", user="a"),
+        Named(namesrv="h:1", user="a", password="plain"),
     ):
         with pytest.raises(ConfigError):
-            peer_workers.named(**{**NONE, **access, **wrong})
+            workers_of(wrong)
