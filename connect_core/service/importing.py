@@ -84,7 +84,7 @@ def _judged(one: StoredConnector, before: Connector | None, why: str) -> Json:
         told["problems"] = [f"{fault.path}: {fault.message}" for fault in error.faults] or [str(error)]
         return told
     try:
-        told["offsets"] = [place._asdict() for place in _places(one, checked.document)]
+        told["offsets"] = [place._asdict() for place in _places(one, checked.document, told["notes"])]
         if not told["offsets"]:
             told |= told_of(checked.document, told["notes"])
     except ValueError as why_not:
@@ -94,11 +94,15 @@ def _judged(one: StoredConnector, before: Connector | None, why: str) -> Json:
     return told
 
 
-def _places(one: StoredConnector, document: ConnectorDocument) -> Iterator[ReachedOffset]:
+def _places(one: StoredConnector, document: ConnectorDocument, notes: list[str]) -> Iterator[ReachedOffset]:
     kind = class_named(one.config[CLASS])
     for partition, position in one.positions:
         if kind and (found := kind.reached(document.source.options, partition, position)):
             yield found
+        else:
+            notes.append(
+                f"its position in {', '.join(map(str, partition.values()))} is left out: it reads that no more"
+            )
     if one.offsets:
         home, settings = surroundings()
         yield from _checked_places(one, resolve_source(document, home, settings))

@@ -149,3 +149,23 @@ def test_a_user_with_rights_to_the_topics_moves_everything(bare_site: Site, brok
     bare_site.waybill("run", "allowed")
     assert copied(client) == BODIES
     assert client.groups.committed(GROUP, client.topics.read_queues(ORIGIN)[0]) == len(BODIES)
+
+
+def test_topics_of_workers_are_read_with_their_keys_and_every_record_that_is_none_is_named(
+    bare_site: Site, broker: Broker
+) -> None:
+    site, secret = bare_site, bare_site.folder / "secret"
+    secret.write_text(USER_SECRET)
+    topics = ("--config-topic", ORIGIN, "--position-topic", ORIGIN)
+    words = ("import", "rocketmq-connect", "--namesrv", broker.name_servers, *topics)
+    signed = (*words, "--access-key", USER, "--secret-key", f"${{file:{secret}}}")
+    told = site.json(*signed)
+    assert told["connectors"] == []
+    for kind in ("its key", "the position of which connector it is"):
+        named = [one.partition(":")[0] for one in told["lacking"] if f": {kind}" in one]
+        assert named == [f"{ORIGIN}/broker-a/0 at {number}" for number in range(len(BODIES))]
+    secret.write_text("not-the-secret")
+    refused = site.waybill(*signed, code=6)
+    assert USER in refused
+    assert "not-the-secret" not in refused
+    assert "in plain text" in site.waybill(*words, "--access-key", USER, "--secret-key", USER_SECRET, code=2)

@@ -77,6 +77,7 @@ def test_what_a_worker_answers_is_taken_over_from_files(sqlite_site: Site) -> No
     assert told["in"]["offsets"] == [
         {"partition": str(site.folder / "in.txt"), "offset": len("".join(lines[:40]).encode())}
     ]
+    assert told["in"]["notes"] == ["its position in former.txt is left out: it reads that no more"]
     assert told["jdbc"]["problems"]
     [made] = site.json("connectors", "list")["connectors"]
     assert (made["name"], made["state"]) == ("in", "stopped")
