@@ -26,8 +26,11 @@ _BROKEN = "this is not what Kafka Connect answers"
 def connectors_at(server: KafkaServer) -> list[StoredConnector]:
     """All that it has, by name."""
     try:
-        found = _connectors(server.connectors())
-        return [_with_offsets(one, server.offsets(one.name)) for one in sorted(found, key=lambda one: one.name)]
+        found = sorted(_connectors(server.connectors()), key=lambda one: one.name)
+        for one in found:
+            if one.state == "running":
+                one.notes.append("it runs there: pause or stop it before, or what it sends meanwhile comes again")
+        return [_with_offsets(one, server.offsets(one.name)) for one in found]
     except ValueError:
         raise ConfigError("This is no answer of Kafka Connect") from None
 

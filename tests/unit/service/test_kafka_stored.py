@@ -145,14 +145,16 @@ def answering(answers: dict[str, tuple[int, Any]]) -> Iterator[tuple[str, list[s
 
 def test_a_server_is_asked_with_its_login(tmp_path: Path) -> None:
     (tmp_path / "login").write_text("someone:s3cret-of-test\n")
+    running = {**EXPANDED["in"], "status": {"connector": {"state": "RUNNING"}}}
     answers = {
-        "/connectors?expand=info&expand=status": (200, EXPANDED),
+        "/connectors?expand=info&expand=status": (200, {**EXPANDED, "in": running}),
         "/connectors/in/offsets": (200, {"offsets": [PLACE]}),
     }
     with answering(answers) as (url, came):
         one, two = connectors_at(KafkaServer(f"{url}/", tmp_path / "login"))
     assert one.positions == [(PLACE["partition"], PLACE["offset"])]
-    assert "does not tell them" in two.problems[0]
+    assert "it runs there: pause or stop it before" in one.notes[0]
+    assert (two.notes, "does not tell them" in two.problems[0]) == ([], True)
     assert set(came) == {"Basic c29tZW9uZTpzM2NyZXQtb2YtdGVzdA=="}
 
 
