@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from connect_core import systems
 from connect_core.config import revealed
@@ -44,6 +45,13 @@ class ExportedOffsets(BaseModel):
     version: int = Field(ge=FORMAT, le=FORMAT)
     connector: str
     offsets: tuple[ExportedOffset, ...] = Field(min_length=1)
+
+    @field_validator("offsets")
+    @classmethod
+    def _each_once(cls, given: tuple[ExportedOffset, ...]) -> tuple[ExportedOffset, ...]:
+        if len({one.partition for one in given}) < len(given):
+            raise ValueError("a partition is there twice")
+        return given
 
 
 def exported(opened: Opened, name: str, say: Say) -> Json:
@@ -113,14 +121,21 @@ def _require_the_same(source: Source, wanted: dict[Partition, Position], name: s
             "The source sends each record once and keeps itself what it has sent: its offsets cannot be taken over",
             where=f"connector {name}",
         )
+    whole = source.available_offsets({part: replace(at, offset=0) for part, at in wanted.items()})
     for part, seen in source.available_offsets(wanted).items():
         where = f"connector {name}, partition {part.key}"
-        if seen.failure:
-            raise seen.failure.as_error()
+        if failure := seen.failure or whole[part].failure:
+            raise failure.as_error()
         at = wanted[part]
         if seen.gaps or (seen.incarnation, seen.begin) != (at.incarnation, at.offset):
             raise ConfigError(
                 f"Reading would not continue at offset {at.offset:,}: the source is not what it was",
                 where=where,
                 next_step=f"Choose an offset: waybill offsets set {name} {part.key} OFFSET",
+            )
+        if at.offset > whole[part].end or source.align_offset(part, seen, at.offset) != at.offset:
+            raise ConfigError(
+                f"Nothing begins at offset {at.offset:,} of the source, which ends at {whole[part].end:,}",
+                where=where,
+                next_step="Import what was exported, as it was printed",
             )

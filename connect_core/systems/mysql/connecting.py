@@ -81,13 +81,16 @@ def _patience_s(options: MysqlOptions) -> float:
 
 def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
     """Values are kept as they are, or refused; a transaction of a process that stands still is ended by the server,
-    where it can (MariaDB)."""
+    where it can (MariaDB). What is set here may be otherwise in the server, and a session begins with that."""
     settings: dict[str, object] = {
         "sql_mode": f"'{','.join(SQL_MODE)}'",
         "time_zone": "'+00:00'",
         "foreign_key_checks": 1,
         "unique_checks": 1,
         "sql_notes": 1,
+        "max_error_count": 65535,  # of warnings that are told
+        "sql_select_limit": 2**64 - 1,  # it would cut lists of columns and writers, too
+        "sql_big_selects": 1,
     }
     if isinstance(options, MysqlSinkOptions | MysqlSourceOptions):
         lock = max(1, round(options.lock_timeout_s))
@@ -95,7 +98,7 @@ def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
         if server_of(database).is_mariadb:
             limit = max(1, round(options.statement_timeout_s))
             settings |= {"max_statement_time": options.statement_timeout_s, "idle_transaction_timeout": limit}
-            settings["query_cache_type"] = 0
+            settings |= {"query_cache_type": 0, "check_constraint_checks": 1}
         else:
             settings["max_execution_time"] = max(1, round(options.statement_timeout_s * 1000))
             settings["information_schema_stats_expiry"] = 0

@@ -26,7 +26,13 @@ _OF_ROWS = {
     **dict.fromkeys((1526, 1748), "NoPartition"),
     1644: "RaisedByTrigger",
 }
-"""By number the kind of a refusal."""
+"""By number the kind of a refusal, also where it is a warning."""
+_RAISED = {
+    **dict.fromkeys((*range(3142, 3159), *range(4035, 4046)), "WrongValue"),
+    1301: "TooLong",
+    **dict.fromkeys((1139, 1172, 1242, 1321, 1329, 1339, 1643), "RaisedByTrigger"),
+}
+"""Of functions that generated columns, constraints and triggers call: text that is no JSON, more rows than one."""
 _MISSING = {1146: "There is no such table", 1054: "The table has no such column", 1364: "A column needs a value"}
 _ACCESS = {
     **dict.fromkeys((1044, 1045, 1251, 1698), "The login was refused"),
@@ -90,8 +96,8 @@ def changing(numbers: Collection[int]) -> RowsRefused | None:
 
 def meaning(error: pymysql.Error, where: str) -> WaybillError:
     number = number_of(error)
-    if number in _OF_ROWS:
-        return RowsRefused(_OF_ROWS[number], _refusal(error))
+    if kind := _OF_ROWS.get(number) or _RAISED.get(number):
+        return RowsRefused(kind, _refusal(error))
     if number in _MISSING:
         step = "Make it, or name another one; the next attempt looks again"
         return Unreachable(_MISSING[number], where=where, next_step=step)

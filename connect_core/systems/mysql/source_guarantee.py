@@ -11,6 +11,7 @@ GUARANTEE = Guarantee(
         " after one with a higher number is committed.",
         "Nobody changes the number of a row, sets the counter back, empties the table (TRUNCATE), or puts another one"
         " in its place.",
+        "With performance_schema: the instrument of metadata locks was enabled when the oldest open transaction began.",
         "All rows are inserted at this server: no replication and no cluster brings some.",
         "The database keeps what it has committed: innodb_flush_log_at_trx_commit is 1, and no failover goes to a"
         " replica that lags.",

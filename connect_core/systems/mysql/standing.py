@@ -44,15 +44,32 @@ def writers(asking: Cursor, table: MysqlSourceTable, where: str) -> list[OpenTra
     """Raises Refused by a server that does not show them."""
     shown_by = who_shows(asking)
     if not shown_by:
-        raise Refused(
-            "The server does not show which transactions still write",
-            where=where,
-            next_step=f"MariaDB: INSTALL SONAME '{PLUGIN}'. MySQL: enable the instrument wait/lock/metadata/sql/mdl, as"
-            f" it is by default, and GRANT SELECT ON {SCHEMA}.*",
-        )
+        raise _not_shown(asking, where)
     asking.execute(_BY_SCHEMA if shown_by == SCHEMA else _BY_PLUGIN, table.place)
     found = [OpenTransaction(name, prepared=False) for name, mode in asking.fetchall() if mode not in _READING]
     return found + (_prepared(asking) if table.is_mariadb else [])
+
+
+def _not_shown(asking: Cursor, where: str) -> Refused:
+    if lost := _lost(asking):
+        return Refused(
+            f"The server could not list {lost} locks of tables, so it does not show which transactions still write",
+            where=where,
+            next_step="Raise performance_schema_max_metadata_locks and start the server again: the status"
+            " Performance_schema_metadata_lock_lost has to be 0",
+        )
+    return Refused(
+        "The server does not show which transactions still write",
+        where=where,
+        next_step=f"MariaDB: INSTALL SONAME '{PLUGIN}'. MySQL: enable the instrument wait/lock/metadata/sql/mdl in the"
+        " server's configuration, as it is by default, and start it again: what was locked before is not listed. GRANT"
+        f" SELECT ON {SCHEMA}.*",
+    )
+
+
+def _lost(asking: Cursor) -> int:
+    asking.execute("SHOW GLOBAL STATUS LIKE 'Performance_schema_metadata_lock_lost'")
+    return int((asking.fetchone() or ("", 0))[1])
 
 
 def who_shows(asking: Cursor) -> str:
@@ -63,8 +80,7 @@ def who_shows(asking: Cursor) -> str:
     asking.execute(f"SELECT @@{SCHEMA}")
     if not (asking.fetchone() or (0,))[0]:
         return ""
-    asking.execute("SHOW GLOBAL STATUS LIKE 'Performance_schema_metadata_lock_lost'")
-    if int((asking.fetchone() or ("", 0))[1]):
+    if _lost(asking):
         return ""
     asking.execute(_IS_INSTRUMENTED)
     return SCHEMA if (asking.fetchone() or (0,))[0] else ""

@@ -207,6 +207,26 @@ def _commit_prepared(session: Any, database: Database) -> None:
         writing.execute(commit)
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_limit_of_the_server_cuts_no_list_of_writers(shown: TableCase, backwards: bool) -> None:
+    """Whichever of them comes first in it."""
+    shown.database.run("SET GLOBAL sql_select_limit = 1")
+    try:
+        follower, late = Follower(shown.source()), [shown.database.connected() for _ in range(3)]
+        for session in late:
+            with session.cursor() as writing:
+                writing.execute("BEGIN")
+                _inserts(writing)
+        shown.append([b"newest"])
+        for session in late[:: -1 if backwards else 1]:
+            assert follower.run() == []
+            with closing(session), session.cursor() as writing:
+                writing.execute("COMMIT")
+        assert follower.run() == [b"late"] * 3 + [b"newest"]
+    finally:
+        shown.database.run("SET GLOBAL sql_select_limit = DEFAULT")
+
+
 def test_what_came_before_a_long_transaction_is_read_while_it_runs(shown: TableCase, writing: Any) -> None:
     follower = Follower(shown.source())
     with closing(shown.database.connected()) as short, short.cursor() as inserting:

@@ -56,6 +56,22 @@ def test_a_source_that_was_replaced_is_noticed(anew: Path, applied: Path, waybil
     assert [one["offset"] for one in waybill("offsets", "show", "copy", "--json").json["offsets"]] == [0]
 
 
+@pytest.mark.parametrize("offset", [15, 1_000_000])
+def test_what_is_behind_the_end_is_refused(anew: Path, waybill: Waybill, offset: int) -> None:
+    anew.write_text(anew.read_text().replace('"offset": 14', f'"offset": {offset}'))
+    refused = waybill("offsets", "import", "copy", anew)
+    assert refused.code == 2
+    assert "of the source, which ends at 14" in refused.err or "would not continue at offset" in refused.err
+
+
+def test_an_offset_within_a_line_is_refused(anew: Path, applied: Path, waybill: Waybill) -> None:
+    with (applied / "logs" / "a.log").open("a") as file:
+        file.write("a long line\n")
+    anew.write_text(anew.read_text().replace('"offset": 14', '"offset": 17'))
+    refused = waybill("offsets", "import", "copy", anew)
+    assert refused.code != 0, refused.err
+
+
 def test_what_would_come_again_needs_a_word(exported: Path, applied: Path, waybill: Waybill) -> None:
     """In the ledger that has moved on."""
     with (applied / "logs" / "a.log").open("a") as file:
@@ -73,6 +89,16 @@ def test_what_would_come_again_needs_a_word(exported: Path, applied: Path, waybi
     [
         ("{", "offsets.json"),
         ("[]", "These are no exported offsets"),
+        (
+            json.dumps(
+                {
+                    "version": 1,
+                    "connector": "copy",
+                    "offsets": [{"partition": "a", "incarnation": 0, "offset": 1, "evidence": {}}] * 2,
+                }
+            ),
+            "twice",
+        ),
         ('{"version": 2, "connector": "copy", "offsets": []}', "version"),
         ('{"version": 1, "connector": "copy", "offsets": [{"partition": "a", "offset": -1}]}', "offsets.0.offset"),
         (
