@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from connect_core.cli.elsewhere import require_known_elsewhere
 from connect_core.errors import ConfigError, Failure, WaybillError
 from connect_core.masking import mask_secrets
 
@@ -25,6 +26,8 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            if ctx.params.get("server"):
+                require_known_elsewhere(self, ctx, [*ctx._protected_args, *ctx.args])
             return super().invoke(ctx)
         except WaybillError as error:
             code = error.exit_code
