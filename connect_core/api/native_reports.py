@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from connect_core.api import native_examples as examples
@@ -112,5 +112,5 @@ def list_dead_letters(
     return JsonAnswer(native.letters(name, words, limit=limit, after=after).told("dead_letters"))
 
 
-def show_dead_letter(name: Name, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> Any:
+def show_dead_letter(name: Name, number: str) -> Any:
     return JsonAnswer(native.letter(name, number))

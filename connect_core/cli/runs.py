@@ -58,7 +58,8 @@ def run(
 
     how = How(partial(listening, as_json), output.notice, engine, accept_gaps, window)
     told = installation().run(name, how)
-    output.emit(as_json, told, lambda: output.line("\n".join(lines(told))))
+    begun = [f"{name}: Airflow has begun the run: waybill runs {name}"]  # as a server has it done where there is one
+    output.emit(as_json, told, lambda: output.line("\n".join(begun if "begun_in" in told else lines(told))))
 
 
 def plan(

@@ -15,6 +15,7 @@ _CALLS = (
     (r"POST /api/v1/connectors/(\S+)/(pause|resume|stop)\b", r"waybill connectors \2 \1"),
     (r"POST /api/v1/connectors/([^\s/]+)/(runs|verifications|backfills|dead-letters/replays)\b", "the same command"),
     (r"GET /api/v1/connectors/(\S+)/runs\b", r"waybill runs \1"),
+    (r"GET /api/v1/connectors/(\S+)/dead-letters\b", r"waybill dead-letters list \1"),
     (r"GET /api/v1/plugins\b", "See docs/connectors.md for the systems"),
     (r"GET /api/v1/operations\b", "Run the command again"),
 )

@@ -93,4 +93,7 @@ def _again(operation: Json) -> str:
     if (kind := operation["kind"]) != "backfill":
         return _GOES_ON_AGAIN[kind]
     number = operation["asked"].get("id") or operation["id"]
-    return f"It continues with `waybill backfill {operation['connector']} --id {number}`, and sends each record once"
+    return (
+        f"It continues with `waybill backfill {operation['connector']} --id {number}`, and with the same words beside"
+        " it where it had begun nothing yet; each record is sent once"
+    )

@@ -19,6 +19,9 @@ from connect_core.service.pages import ListPage, page, place_of
 from connect_core.service.streams import ALL, of_stream
 from connect_core.service.visible import NotFound, named, visible
 
+_DIGITS = 18
+"""Of the longest number that a letter may have."""
+
 
 def runs(name: str, *, limit: int, after: str = "", stream: str = ALL) -> ListPage[Json]:
     callers.require("viewer")
@@ -101,13 +104,17 @@ def letters(name: str, words: Words, *, limit: int, after: str = "") -> ListPage
     return page(found, limit, lambda one: [one["id"]])
 
 
-def letter(name: str, number: int) -> Json:
+def letter(name: str, number: str) -> Json:
     """One rejected record with what it held: for who may read the source as well. Raises NotFound, NotAllowed, and
     ConfigError for a number that is no letter of this connector."""
     callers.require("admin")
     named(name)
+    if not (number.isascii() and number.isdecimal()) or len(number) > _DIGITS:
+        raise NotFound(
+            f"Connector {name} has no dead letter {number}", next_step=f"GET /api/v1/connectors/{name}/dead-letters"
+        )
     with reading() as opened:
-        return dead_letters.shown(opened, name, number)
+        return dead_letters.shown(opened, name, int(number))
 
 
 def replay_preview(name: str, wanted: Replay) -> Json:

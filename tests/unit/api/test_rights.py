@@ -87,7 +87,7 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("GET", f"/api/v1{path}"): Call("viewer", "all") for path in ("/connectors", "/health", "/status", "/lag")},
     **{("GET", f"{_NATIVE}{path}"): Call("viewer") for path in _NATIVE_READ},
     ("GET", f"{_NATIVE}/lag"): Call("viewer", "one", None, 503),
-    ("GET", f"{_NATIVE}/dead-letters/{{number}}"): Call("admin", "one", None, 400),
+    ("GET", f"{_NATIVE}/dead-letters/{{number}}"): Call("admin", "one", None, 404),
     ("GET", f"{_NATIVE}/runs/{{run}}"): Call("viewer", "one", None, 404),
     ("GET", "/api/v1/operations"): Call("viewer", "all"),
     **{("GET", f"{_OPERATION}{path}"): Call("viewer", "one", None, 404) for path in ("", "/events")},

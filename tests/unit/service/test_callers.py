@@ -75,7 +75,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.gaps: ("viewer", lambda name: native_reports.gaps(name, limit=9)),
     native_reports.waiting: ("viewer", lambda name: native_reports.waiting(name)),
     native_reports.all_waiting: ("viewer", lambda name: native_reports.all_waiting()),
-    native_reports.letter: ("admin", lambda name: native_reports.letter(name, 1)),
+    native_reports.letter: ("admin", lambda name: native_reports.letter(name, "1")),
     native_reports.replay_preview: (
         "admin",
         lambda name: native_reports.replay_preview(name, Replay(Words()))["counts"],
