@@ -7,6 +7,7 @@ answers it as it did the first time. What is sent once and not answered is told 
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 import httpx
 
-from connect_core.errors import ConfigError, Retriable, Unreachable
+from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
 from connect_core.remote.failures import error_of, not_reached
 from connect_core.remote.server import RemoteServer
 from connect_core.sdk.values import Json
@@ -26,6 +27,24 @@ _CONNECT_LIMIT_S, _ANSWER_LIMIT_S = 10.0, 120.0
 _STILL_WORKED_ON = "urn:waybill:problem:key-in-use"
 _ASK_AGAIN_S, _TIMES = 0.5, 60
 _PAGE = 500
+KEY = "Idempotency-Key"
+_TAG = re.compile(r'(?:W/)?"([0-9]+)"')
+
+
+class _Asked(NamedTuple):
+    method: str
+    path: str
+    query: Mapping[str, Any]
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def changes(self) -> bool:
+        return self.method in ("PUT", "PATCH", "DELETE") or KEY in self.headers
+
+    @property
+    def can_be_made_again(self) -> bool:
+        return not self.changes or KEY in self.headers
 
 
 class AnswerOfServer(NamedTuple):
@@ -45,7 +64,11 @@ class ServerClient:
     def get(self, path: str, **query: Any) -> Json:
         return self.answered("GET", path, query=query).told
 
-    def post(self, path: str, body: Any = None, **query: Any) -> Json:
+    def post(self, path: str, body: Any = None) -> Json:
+        return self.answered("POST", path, body=body, headers={KEY: uuid4().hex}).told
+
+    def judged(self, path: str, body: Any, **query: Any) -> Json:
+        """By a POST that changes nothing: its answer is not kept."""
         return self.answered("POST", path, query=query, body=body).told
 
     def listed(self, path: str, key: str, last: int | None = None, **query: Any) -> list[Json]:
@@ -69,31 +92,24 @@ class ServerClient:
         headers: Mapping[str, str] | None = None,
     ) -> AnswerOfServer:
         """Raises the error that the server tells of, ConfigError, and Unreachable where nothing is answered."""
-        answer = self._sent(method, f"{PREFIX}{path}", query, body, {**(headers or {})})
+        answer = self._sent(_Asked(method, f"{PREFIX}{path}", query or {}, body, headers or {}))
         told = _json(answer)
         if answer.status_code >= 300 or not isinstance(told, dict):
             raise error_of(answer.status_code, told, self.server)
-        tag = answer.headers.get("etag", "").strip('"')
-        return AnswerOfServer(told, int(tag) if tag.isdecimal() else 0)
+        tag = _TAG.fullmatch(answer.headers.get("etag", ""))
+        return AnswerOfServer(told, int(tag[1]) if tag else 0)
 
     def text(self, method: str, path: str) -> str:
         """What the server says to a path of its own, whatever that is: only no answer is a failure, and no token."""
-        answer = self._sent(method, path, None, None, {})
+        answer = self._sent(_Asked(method, path, {}, None, {}))
         if answer.status_code == 401 or 300 <= answer.status_code < 400:
             raise error_of(answer.status_code, None, self.server)
         return answer.text
 
-    def _sent(
-        self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, headers: dict[str, str]
-    ) -> httpx.Response:
-        if method == "POST":
-            headers["Idempotency-Key"] = uuid4().hex
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        content = None if body is None else _as_json(body)
+    def _sent(self, asked: _Asked) -> httpx.Response:
         for _ in range(_TIMES):
-            answer = self._once_or_again(method, path, query, content, headers)
-            if answer.status_code != 409 or (_json(answer) or {}).get("type") != _STILL_WORKED_ON:
+            answer = self._once_or_again(asked)
+            if answer.status_code != 409 or not _is_still_worked_on(_json(answer)):
                 return answer
             time.sleep(_ASK_AGAIN_S)
         raise Retriable(
@@ -102,25 +118,34 @@ class ServerClient:
             next_step="Look what it has done before you make it again: waybill connectors list",
         )
 
-    def _once_or_again(
-        self, method: str, path: str, query: Mapping[str, Any] | None, content: bytes | None, headers: dict[str, str]
-    ) -> httpx.Response:
-        given = {"params": query, "content": content, "headers": headers}
+    def _once_or_again(self, asked: _Asked) -> httpx.Response:
         try:
-            return self._opened().request(method, self.server.url + path, **given)  # type: ignore[arg-type]
+            return self._once(asked)
         except (httpx.ConnectError, httpx.TimeoutException) as error:
-            raise self._unanswered(error, method) from None
+            raise self._unanswered(error, asked, was_sent=not isinstance(error, httpx.ConnectError)) from None
         except httpx.TransportError as error:
-            if method not in ("GET", "POST"):
-                raise self._unanswered(error, method) from None
+            if not asked.can_be_made_again:
+                raise self._unanswered(error, asked, was_sent=True) from None
         try:
-            return self._opened().request(method, self.server.url + path, **given)  # type: ignore[arg-type]
+            return self._once(asked)
         except httpx.TransportError as error:
-            raise self._unanswered(error, method) from None
+            raise self._unanswered(error, asked, was_sent=True) from None
 
-    def _unanswered(self, error: httpx.TransportError, method: str) -> Exception:
+    def _once(self, asked: _Asked) -> httpx.Response:
+        try:
+            return self._opened().request(
+                asked.method,
+                self.server.url + asked.path,
+                params=asked.query or None,
+                content=None if asked.body is None else _as_json(asked.body),
+                headers={**asked.headers, **({"Content-Type": "application/json"} if asked.body is not None else {})},
+            )
+        except httpx.InvalidURL as error:
+            raise ConfigError(f"This is no address: {error}", where=self.server.url) from None
+
+    def _unanswered(self, error: httpx.TransportError, asked: _Asked, *, was_sent: bool) -> WaybillError:
         told = not_reached(error, self.server)
-        if method == "GET" or isinstance(error, httpx.ConnectError):
+        if not was_sent or not asked.changes:
             return told
         return Unreachable(
             f"{told.what}. Whether it was done is not known",
@@ -152,6 +177,10 @@ def _trusted(server: RemoteServer) -> ssl.SSLContext:
         raise ConfigError(
             "The file has no certificates", where=str(server.ca_file), next_step="Name a PEM file with --ca FILE"
         ) from None
+
+
+def _is_still_worked_on(told: Any) -> bool:
+    return isinstance(told, dict) and told.get("type") == _STILL_WORKED_ON
 
 
 def _json(answer: httpx.Response) -> Any:

@@ -27,7 +27,8 @@ from connect_core.service.rules import RuleChange
 from connect_core.service.runs import How
 
 _TIMES = 10
-"""So often a change of rules is made of what they are then, while others change them."""
+"""So often a connector is looked at, or its rules are changed, while others change them."""
+_AGAIN = "Try again. Where it stays so, a proxy in front of the server leaves out its ETag"
 _STATUS = ("since", "last_settled")
 _CONNECTOR = ("since", "created_at", "applied_at")
 _LETTER = ("stored_at", "replayed_at", "discarded_at")
@@ -52,11 +53,13 @@ class RemoteInstallation:
         return found
 
     def connector(self, name: str, say: Say, *, revisions: bool) -> Json:
-        told = self._client.get(f"{at(name)}/status")
-        document, revision = self._client.answered("GET", at(name))
-        while told["revision"] != revision:  # somebody has changed it between the two
+        for _ in range(_TIMES):  # as long as others change it between the two
             told = self._client.get(f"{at(name)}/status")
             document, revision = self._client.answered("GET", at(name))
+            if told["revision"] == revision:
+                break
+        else:
+            raise Retriable("Others change this connector all the time", where=f"connector {name}", next_step=_AGAIN)
         first, second = dict[str, object](), dict[str, object]()
         for key, value in timed(told, *_CONNECTOR).items():
             (second if "created_at" in first else first)[key] = value
@@ -171,7 +174,7 @@ class RemoteInstallation:
             except Retriable as error:
                 if type(error) is not Retriable:
                     raise
-        raise Retriable("Others change these rules all the time", where=f"connector {name}", next_step="Try again")
+        raise Retriable("Others change these rules all the time", where=f"connector {name}", next_step=_AGAIN)
 
     # ------------------------------------------------------------------------------------------------- operations
 
@@ -216,7 +219,7 @@ class RemoteInstallation:
         _refuse(how.engine, "--engine")
         asked = {**wanted.words.asked(), "again": wanted.again, "sink": _pairs(wanted.sink), "why": wanted.why}
         path = f"{at(name)}/dead-letters/replays/preview"
-        seen = self._client.post(path, {key: value for key, value in asked.items() if value})
+        seen = self._client.judged(path, {key: value for key, value in asked.items() if value})
         if not seen["counts"] and not seen["resumed"]:
             return {"connector": name, "left_out": seen["left_out"], "replays": []}
         counts = tuple(Count(**one) for one in seen["counts"])

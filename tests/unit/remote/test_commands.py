@@ -192,14 +192,13 @@ def test_a_run_is_followed_to_its_end_and_verified(remote: Waybill, waybill: Way
     ran = remote("run", "copy")
     assert re.match(r"copy: 3 delivered, 0 already in the target; 3 read in 1 range \(\d+\.\d s\)\n", ran.out), ran.err
     assert (ran.code, "the server works on it as operation" in ran.err, "100%, 3 records" in ran.err) == (0, True, True)
-    assert re.match(r"copy: nothing to move", remote("run", "copy").out)
     assert remote("run", "copy", "--json").json["ranges"] == 0
     assert remote("verify", "copy").out == waybill("verify", "copy").out
-    assert remote("verify", "copy", "--since", "2h", "--share", "50%").code == 0
     (applied / "out" / "copy.txt").write_text("one\nTWO\nthree\n")
     here, there = waybill("verify", "copy"), remote("verify", "copy")
     assert (there.code, there.out, here.err in there.err) == (5, here.out, True)
-    assert remote("verify", "copy", "--json").out == waybill("verify", "copy", "--json").out
+    part = remote("verify", "copy", "--since", "2h", "--share", "50%", "--json")
+    assert (part.code, part.out) == (5, waybill("verify", "copy", "--json").out)
 
 
 def test_a_run_that_airflow_has_begun_is_told(remote: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch) -> None:

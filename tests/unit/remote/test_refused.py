@@ -242,6 +242,35 @@ def test_what_has_no_key_is_sent_once(method: str) -> None:
     assert len(asked) == 1
 
 
+def test_what_was_sent_and_lost_twice_may_be_done() -> None:
+    asked: list[httpx.Request] = []
+
+    def lost(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        raise httpx.ReadError("reset") if len(asked) % 2 else httpx.ConnectError("refused")
+
+    with pytest.raises(Unreachable, match="Whether it was done is not known"):
+        client(lost).post("/connectors/copy/runs")
+    with pytest.raises(Unreachable) as told:
+        client(lost).judged("/check", {})
+    assert "is not known" not in str(told.value)
+    assert [bool(request.headers.get("idempotency-key")) for request in asked] == [True, True, False, False]
+
+
+def test_what_only_judges_leaves_nothing_in_the_ledger(waybill: Waybill, folder: Path) -> None:
+    (folder / "a.yaml").write_text("version: 1\nname: a\nsource: {file: {path: a}}\nsink: {file: {path: out/b}}\n")
+    with served(gets_change=False) as there:
+        for words in (("check",), ("apply", "--dry-run")):
+            assert waybill("--server", str(there.base_url), *words, "a.yaml").code == 0
+    assert not (folder / ".waybill").exists()
+
+
+@pytest.mark.parametrize("tag", ['"3"', 'W/"3"'])
+def test_a_revision_is_what_the_tag_says(tag: str) -> None:
+    answer = httpx.Response(200, json={}, headers={"etag": tag})
+    assert client(lambda _: answer).answered("GET", "/connectors/copy").revision == 3
+
+
 def test_the_first_request_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connect_core.remote.client._ASK_AGAIN_S", 0)
     answers = [problem(409, "key-in-use"), problem(409, "key-in-use"), httpx.Response(202, json={"id": "1"})]
