@@ -7,24 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from connect_core.errors import ConfigError, Retriable
-from connect_core.remote import documents
 from connect_core.remote.client import ServerClient
-from connect_core.remote.operations import Listening, done
 from connect_core.remote.values import at, timed
-from connect_core.sdk.values import Json
-from connect_core.service.backfill_runs import Request
-from connect_core.service.connectors import Wish
-from connect_core.service.dead_letters import Agree as AgreeOnLetters
-from connect_core.service.dead_letters import Count, LettersPreview, Words
-from connect_core.service.documents import Show
-from connect_core.service.letter_replays import Replay
-from connect_core.service.offsets import Agree, Move, Repeats
-from connect_core.service.opened import Say
-from connect_core.service.reports import place_of_gap
-from connect_core.service.rules import RuleChange
-from connect_core.service.runs import How
+
+if TYPE_CHECKING:
+    from connect_core.remote.operations import Listening
+    from connect_core.sdk.values import Json
+    from connect_core.service.backfill_runs import Request
+    from connect_core.service.connectors import Wish
+    from connect_core.service.dead_letters import Agree as AgreeOnLetters
+    from connect_core.service.dead_letters import Words
+    from connect_core.service.documents import Show
+    from connect_core.service.letter_replays import Replay
+    from connect_core.service.offsets import Agree
+    from connect_core.service.opened import Say
+    from connect_core.service.rules import RuleChange
+    from connect_core.service.runs import How
 
 _TIMES = 10
 """So often a connector is looked at, or its rules are changed, while others change them."""
@@ -97,6 +98,8 @@ class RemoteInstallation:
         return sorted(told, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
 
     def gaps(self, name: str) -> list[Json]:
+        from connect_core.service.reports import place_of_gap
+
         told: list[Json] = timed([*self._of_each(name, "gaps", "gaps", None)], "stored_at")
         return sorted(told, key=place_of_gap, reverse=True)
 
@@ -122,6 +125,8 @@ class RemoteInstallation:
         self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say
     ) -> Json:
         """What was agreed on: where a run has moved the offset since, nothing is changed."""
+        from connect_core.service.offsets import Move, Repeats
+
         _refuse(abandon, "--abandon")
         path = f"{at(name)}/offsets"
         asked: Json = {"offsets": {partition: offset}}
@@ -142,14 +147,20 @@ class RemoteInstallation:
     # -------------------------------------------------------------------------------------------------- documents
 
     def would_change(self, paths: Sequence[Path], say: Say, *, infer_again: bool) -> list[Json]:
+        from connect_core.remote import documents
+
         _refuse(infer_again, "--infer-again")
         return documents.would_change(self._client, paths, say)
 
     def apply(self, paths: Sequence[Path], *, why: str, say: Say, infer_again: bool, agree: Show) -> list[Json]:
+        from connect_core.remote import documents
+
         _refuse(infer_again, "--infer-again")
         return documents.apply(self._client, paths, why, say)
 
     def check(self, paths: Sequence[Path], say: Say, *, probe: bool) -> list[Json]:
+        from connect_core.remote import documents
+
         return documents.check(self._client, paths, probe=probe)
 
     def options(self, system: str, key: str) -> list[Json]:
@@ -179,11 +190,15 @@ class RemoteInstallation:
     # ------------------------------------------------------------------------------------------------- operations
 
     def run(self, name: str, how: How) -> Json:
+        from connect_core.remote.operations import done
+
         _refuse(how.window_s, "--window")
         _refuse(how.engine, "--engine")
         return done(self._client, name, "runs", {"accept_gaps": how.accept_gaps}, how.listening)
 
     def begin_backfill(self, name: str, request: Request, how: How) -> Json:
+        from connect_core.remote.operations import done
+
         _refuse(how.engine, "--engine")
         asked = {**request.asked(), "id": request.id, "accept_gaps": request.accept_gaps, "why": request.why}
         asked["sink"] = _pairs(request.sink)
@@ -193,6 +208,8 @@ class RemoteInstallation:
     def verified(
         self, name: str, *, run: str, since_s: float | None, stream: str, share: float, listening: Listening
     ) -> Json:
+        from connect_core.remote.operations import done
+
         asked = {
             "run": run,
             "since": "" if since_s is None else f"{since_s:f}s",
@@ -216,6 +233,9 @@ class RemoteInstallation:
 
     def replay_letters(self, name: str, wanted: Replay, agree: AgreeOnLetters, how: How) -> Json:
         """Of those that were there when somebody agreed."""
+        from connect_core.remote.operations import done
+        from connect_core.service.dead_letters import Count, LettersPreview
+
         _refuse(how.engine, "--engine")
         asked = {**wanted.words.asked(), "again": wanted.again, "sink": _pairs(wanted.sink), "why": wanted.why}
         path = f"{at(name)}/dead-letters/replays/preview"

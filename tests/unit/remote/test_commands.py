@@ -203,7 +203,7 @@ def test_a_run_is_followed_to_its_end_and_verified(remote: Waybill, waybill: Way
 
 def test_a_run_that_airflow_has_begun_is_told(remote: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = {"connector": "copy", "begun_in": "airflow"}
-    monkeypatch.setattr("connect_core.remote.installation.done", lambda *_: begun)
+    monkeypatch.setattr("connect_core.remote.operations.done", lambda *_: begun)
     assert remote("run", "copy").out == "copy: Airflow has begun the run: waybill runs copy\n"
     assert remote("run", "copy", "--json").json == begun
 
