@@ -29,6 +29,7 @@ NAVIGATION = {
             "docs/metrics",
             "docs/access",
             "docs/rest",
+            "docs/command-line-elsewhere",
             "docs/verify",
             "docs/trace",
             "docs/backfill",

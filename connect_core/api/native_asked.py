@@ -53,9 +53,11 @@ class Checking(Documents):
 
 
 class Applying(Documents):
-    """`why` is kept with the revisions."""
+    """`why` is kept with the revisions. `made_from` has by name the revision that a document was made from, 0 for one
+    that is to be new."""
 
     why: str = ""
+    made_from: dict[str, Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]] = Field(default_factory=dict)
 
 
 async def _one_at_a_time(request: Request) -> AsyncIterator[None]:

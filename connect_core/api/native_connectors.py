@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Alone, Document, Given, Limit, Name, Since, tag
+from connect_core.api.native_asked import After, Alone, Document, Given, Limit, Name, Preview, Since, tag
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_connectors as native
@@ -19,6 +19,9 @@ _ETAG = {"ETag": "The revision: send it as If-Match with the change that is made
 State = Annotated[
     str, Query(description="running, waiting, failed, blocked, paused, stopped, idle or new; empty for all")
 ]
+
+
+Force = Annotated[bool, Query(description="Also where a broker is unreachable: what it keeps stays there")]
 
 
 class TablesGiven(Given):
@@ -86,8 +89,8 @@ def put_document(name: Name, document: Document, since: Since, alone: Alone) -> 
     return JsonAnswer(told, status_code=201 if created else 200, headers=tag(told["revision"]))
 
 
-def delete_connector(name: Name, since: Since) -> Any:
-    return JsonAnswer(native.delete(name, since, _log.info))
+def delete_connector(name: Name, since: Since, force: Force = False) -> Any:
+    return JsonAnswer(native.delete(name, since, _log.info, force=force))
 
 
 def show_status(name: Name) -> Any:
@@ -119,6 +122,6 @@ def show_rules(name: Name) -> Any:
     return JsonAnswer({"connector": name, "rules": rules}, headers=tag(revision))
 
 
-def put_rules(name: Name, given: RulesGiven, since: Since, alone: Alone) -> Any:
-    told = native.put_rules(name, given.rules, since, why=given.why or native.WHY)
+def put_rules(name: Name, given: RulesGiven, since: Since, alone: Alone, preview: Preview = False) -> Any:
+    told = native.put_rules(name, given.rules, since, why=given.why or native.WHY, preview=preview)
     return JsonAnswer(told, headers=tag(told["revision"]))

@@ -30,6 +30,8 @@ def add(routes: APIRouter) -> None:
     added(routes, "GET", "/plugins/{system}", show_options, "The options of a system", options)
     healthy = {"ledger": "there", "connectors": {"idle": 1}}
     added(routes, "GET", "/health", show_health, "Whether the ledger answers, and what the connectors do", healthy)
+    states = {"version": "0.1.0", "ledger": "there", "connectors": [examples.STATUS]}
+    added(routes, "GET", "/status", show_states, "What every connector does, and has settled last", states)
     version = {"version": "0.1.0", "code": "0.1.0+3f2a", "ledger": "0015"}
     added(routes, "GET", "/version", show_version, "Of this code, and of the tables of its ledger", version)
 
@@ -41,7 +43,7 @@ def check_documents(given: Checking, alone: Alone) -> Any:
 
 
 def apply_documents(given: Applying, alone: Alone, preview: Preview = False) -> Any:
-    changes = native.apply(given.documents, _log.info, why=given.why or WHY, preview=preview)
+    changes = native.apply(given.documents, _log.info, why=given.why or WHY, preview=preview, made_from=given.made_from)
     return JsonAnswer({"applied": not preview, "connectors": changes})
 
 
@@ -59,6 +61,10 @@ def show_options(system: str) -> Any:
 
 def show_health() -> Any:
     return JsonAnswer(native.health(_log.info))
+
+
+def show_states() -> Any:
+    return JsonAnswer(native.status(_log.info))
 
 
 def show_version() -> Any:

@@ -8,7 +8,15 @@ DOCUMENT = {
     "source": {"file": {"path": "/var/log/app/*.log"}},
     "sink": {"file": {"path": "/srv/copy.txt"}},
 }
-CHANGE = {"name": "copy", "change": "created", "difference": [], "notices": [], "uid": "k3v…", "revision": 1}
+CHANGE = {
+    "name": "copy",
+    "change": "created",
+    "difference": [],
+    "notices": [],
+    "made_from": 0,
+    "uid": "k3v…",
+    "revision": 1,
+}
 OUTLINE = {
     "name": "copy",
     "uid": "k3v…",
@@ -23,6 +31,19 @@ OUTLINE = {
     "tasks": 1,
     "schedule": "every hour",
     "description": "",
+}
+STATUS = {
+    "connector": "copy",
+    "state": "idle",
+    "since": "2026-11-29T10:00:00+00:00",
+    "why": "",
+    "next_step": "",
+    "switch": "unknown",
+    "attempts": 0,
+    "quarantined": [],
+    "name": "copy",
+    "last_settled": "2026-11-29T10:00:00+00:00",
+    "gaps": 0,
 }
 RULE = {"name": "hot", "when": "$.temp > 30", "to": "alarms"}
 REVISION = {
@@ -85,8 +106,19 @@ MOVED = {
     "applied": True,
     "before": {PARTITION: 14},
     "after": {PARTITION: 0},
+    "incarnations": {PARTITION: [0, 0]},
 }
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
+SHOWN_LETTER = LETTER | {"key": None, "headers": [], "timestamp_ms": None, "whole": True, "original": "one, two"}
+TO_REPLAY = {
+    "connector": "copy",
+    "until": AT,
+    "letters": 1,
+    "delivered": 0,
+    "counts": [{"partition": PARTITION, "stage": "parse", "letters": 1, "bytes": 8}],
+    "left_out": {},
+    "resumed": [],
+}
 CHECKED = {"name": "copy", "notices": [], "examples": 0, "guarantee": {}}
 PLUGIN = {
     "kind": "source",

@@ -19,8 +19,9 @@ from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.errors import WaybillError
 from connect_core.sdk.values import Json
-from connect_core.service import operations
+from connect_core.service import native_reports, operations
 from connect_core.service.json_values import plain
+from connect_core.service.operation_kinds import replay_of
 
 _LOOK_EVERY_S, _BEAT_EVERY_S = 0.5, 10.0
 _LOCATION = {"Location": "Where the operation is"}
@@ -82,6 +83,8 @@ def add(routes: APIRouter) -> None:
     ):
         path = f"{one}{path}"
         added(routes, "POST", path, handler, summary, examples.OPERATION, status=202, headers=_LOCATION)
+    looked = f"{one}/dead-letters/replays/preview"
+    added(routes, "POST", looked, preview_replay, "What such a replay would send; nothing is begun", examples.TO_REPLAY)
     listed = {"operations": [examples.OPERATION], "after": None}
     added(routes, "GET", "/operations", list_operations, "Operations, the newest first", listed)
     of = "/operations/{number}"
@@ -105,6 +108,11 @@ def begin_verification(request: Request, name: Name, given: VerificationGiven | 
 
 def begin_replay(request: Request, name: Name, given: ReplayGiven | None = None) -> Any:
     return _begun(request, name, "replay", given or ReplayGiven())
+
+
+def preview_replay(name: Name, given: ReplayGiven | None = None) -> Any:
+    asked = (given or ReplayGiven()).model_dump(by_alias=True, exclude_defaults=True)
+    return JsonAnswer(native_reports.replay_preview(name, replay_of(asked)))
 
 
 def list_operations(

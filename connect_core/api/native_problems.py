@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from connect_core.errors import ConfigError, DataError, LeaseHeld, Refused, Retriable, Unreachable, WaybillError
+from connect_core.errors import (
+    ConfigError,
+    DataError,
+    Failure,
+    LeaseHeld,
+    Refused,
+    Retriable,
+    Unreachable,
+    WaybillError,
+)
 from connect_core.service.callers import NotAllowed
 from connect_core.service.first_answers import KeyInUse, KeyReused
 from connect_core.service.flat_connectors import hidden_text
@@ -66,7 +75,10 @@ def of_error(error: WaybillError, instance: str) -> Response:
     kind = next((kind for raised, kind in _BY_ERROR if isinstance(error, raised)), _UNEXPECTED)
     faults = error.faults if isinstance(error, ConfigError) else ()
     told = [{"path": one.path, "message": hidden_text(one.message)} for one in faults]
-    return problem(kind, error.what, instance, where=error.where, next_step=error.next_step, errors=told)
+    told_kind = Failure.of(error).family
+    return problem(
+        kind, error.what, instance, where=error.where, next_step=error.next_step, failure=told_kind, errors=told
+    )
 
 
 def of_status(
@@ -84,17 +96,26 @@ def problem(
     *,
     where: str = "",
     next_step: str = "",
+    failure: str = "",
     errors: Sequence[Any] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    told = body(kind, detail, instance, where=where, next_step=next_step, errors=errors)
+    told = body(kind, detail, instance, where=where, next_step=next_step, failure=failure, errors=errors)
     text = json.dumps(told, ensure_ascii=True)
     return Response(text, status_code=kind.status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
 def body(
-    kind: ProblemKind, detail: str, instance: str, *, where: str = "", next_step: str = "", errors: Sequence[Any] = ()
+    kind: ProblemKind,
+    detail: str,
+    instance: str,
+    *,
+    where: str = "",
+    next_step: str = "",
+    failure: str = "",
+    errors: Sequence[Any] = (),
 ) -> dict[str, Any]:
+    """`failure` is its class in the tree of our errors, for which commands have an exit code."""
     told: dict[str, Any] = {
         "type": f"urn:waybill:problem:{kind.name}",
         "title": kind.title,
@@ -104,4 +125,5 @@ def body(
     }
     told |= {"where": where} if where else {}
     told |= {"next_step": next_step} if next_step else {}
+    told |= {"kind": failure} if failure else {}
     return told | ({"errors": list(errors)} if errors else {})

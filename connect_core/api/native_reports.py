@@ -20,13 +20,16 @@ Stream = Annotated[str, Query(description="`live`, `all`, or a backfill's")]
 Run = Annotated[str, Query(description="Only those of this run")]
 Partition = Annotated[str, Query(description="Only those of this partition")]
 Text = Annotated[str, Query()]
+Number = Annotated[int, Field(ge=1, lt=1 << 63)]
 Offset = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 
 
 class OffsetsGiven(Given):
-    """By partition the offset to read next; null for the oldest record."""
+    """By partition the offset to read next; null for the oldest record. `before` are offsets as a preview has told
+    them: nothing is moved where one is another now."""
 
     offsets: Annotated[dict[str, Offset | None], Field(max_length=10_000)]
+    before: Annotated[dict[str, Offset | None], Field(max_length=10_000)] = Field(default_factory=dict)
     why: str = ""
 
 
@@ -41,11 +44,15 @@ def add(routes: APIRouter) -> None:
     gaps = {"gaps": [examples.GAP], "after": None}
     added(routes, "GET", f"{one}/gaps", list_gaps, "Records that were gone, or left out, the newest first", gaps)
     added(routes, "GET", f"{one}/lag", show_lag, "What waits in the source", examples.LAG)
+    every = {"connectors": [examples.LAG]}
+    added(routes, "GET", "/lag", show_all_lag, "What waits in the sources of all connectors", every)
     offsets = {"connector": "copy", "offsets": [examples.OFFSET]}
     added(routes, "GET", f"{one}/offsets", show_offsets, "Where each partition is read next", offsets)
     added(routes, "PATCH", f"{one}/offsets", move_offsets, "Move offsets of a connector that is paused", examples.MOVED)
     letters = {"dead_letters": [examples.LETTER], "after": None}
     added(routes, "GET", f"{one}/dead-letters", list_dead_letters, "Rejected records, the newest first", letters)
+    one_letter = f"{one}/dead-letters/{{number}}"
+    added(routes, "GET", one_letter, show_dead_letter, "A rejected record with what it held", examples.SHOWN_LETTER)
 
 
 def list_runs(name: Name, limit: Limit = 100, after: After = "", stream: Stream = "all") -> Any:
@@ -76,12 +83,16 @@ def show_lag(name: Name) -> Any:
     return JsonAnswer(native.waiting(name))
 
 
+def show_all_lag() -> Any:
+    return JsonAnswer({"connectors": native.all_waiting()})
+
+
 def show_offsets(name: Name, stream: Stream = "live") -> Any:
     return JsonAnswer({"connector": name, "offsets": native.committed(name, stream=stream)})
 
 
 def move_offsets(name: Name, given: OffsetsGiven, preview: Preview = False) -> Any:
-    return JsonAnswer(native.move(name, given.offsets, _log.info, why=given.why, preview=preview))
+    return JsonAnswer(native.move(name, given.offsets, _log.info, why=given.why, preview=preview, seen=given.before))
 
 
 def list_dead_letters(
@@ -95,6 +106,11 @@ def list_dead_letters(
     reason: Text = "",
     run: Run = "",
     state: Annotated[str, Query(description="open, replayed, discarded or all")] = "open",
+    number: Annotated[list[Number] | None, Query(alias="id", description="Only these", max_length=1_000)] = None,
 ) -> Any:
-    words = Words(stage, since, until, partition, reason, run, state=state)
+    words = Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
     return JsonAnswer(native.letters(name, words, limit=limit, after=after).told("dead_letters"))
+
+
+def show_dead_letter(name: Name, number: str) -> Any:
+    return JsonAnswer(native.letter(name, number))

@@ -29,7 +29,7 @@ SCHEMAS: Said = {
         "description": "Why it is not done (RFC 9457)",
         "required": ["type", "title", "status", "detail", "instance"],
         "properties": {
-            **dict.fromkeys(("type", "title", "detail", "instance", "where", "next_step"), _TEXT),
+            **dict.fromkeys(("type", "title", "detail", "instance", "where", "next_step", "kind"), _TEXT),
             "status": {"type": "integer"},
             "errors": {
                 "type": "array",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +36,7 @@ from connect_core.cli import (
     verifying,
 )
 from connect_core.cli.errors import Commands
+from connect_core.cli.installation import NamedServer, name_server
 from connect_core.log_lines import check_format
 
 app = typer.Typer(
@@ -55,6 +57,20 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def root(
+    server: Annotated[
+        str,
+        typer.Option("--server", metavar="URL", envvar="WAYBILL_SERVER", help="Work on a `waybill serve` elsewhere."),
+    ] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", envvar="WAYBILL_TOKEN_FILE", help="What that server lets in."),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="FILE", envvar="WAYBILL_CA_FILE", help="Authority of its certificate, where it is your own."
+        ),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -62,6 +78,7 @@ def root(
 ) -> None:
     """Waybill: replication with receipts."""
     check_format()
+    name_server(NamedServer(server, token_file, ca_file))
 
 
 for register in (

@@ -9,6 +9,7 @@ import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName, Name
@@ -173,10 +174,7 @@ def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False)
 
 
 def _begin_and_run(name: str, request: Request, engine: str, as_json: bool) -> None:
-    from connect_core.service import backfill_runs
-
-    with working() as opened:
-        told = backfill_runs.begin(opened, name, request, _how(engine, request.accept_gaps, as_json))
+    told = installation().begin_backfill(name, request, _how(engine, request.accept_gaps, as_json))
     if told["stream"] is None:
         output.emit(as_json, told, lambda: output.line(f"{name}: nothing to move"))
     else:

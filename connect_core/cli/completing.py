@@ -12,13 +12,13 @@ from collections.abc import Callable
 import typer
 
 
-def connectors(incomplete: str) -> list[str]:
+def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
     def known() -> list[str]:
         from connect_core.service import completions
 
         return completions.connectors()
 
-    return _offered(incomplete, known)
+    return _offered(ctx, incomplete, known)
 
 
 def partitions(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -29,7 +29,7 @@ def partitions(ctx: typer.Context, incomplete: str) -> list[str]:
 
         return completions.partitions(ctx.params["name"])
 
-    return _offered(incomplete, known)
+    return _offered(ctx, incomplete, known)
 
 
 def backfills(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -40,10 +40,10 @@ def backfills(ctx: typer.Context, incomplete: str) -> list[str]:
 
         return completions.backfills(ctx.params["name"])
 
-    return _offered(incomplete, known)
+    return _offered(ctx, incomplete, known)
 
 
-def tokens(incomplete: str) -> list[str]:
+def tokens(ctx: typer.Context, incomplete: str) -> list[str]:
     """Those that were not revoked."""
 
     def known() -> list[str]:
@@ -51,10 +51,13 @@ def tokens(incomplete: str) -> list[str]:
 
         return completions.tokens()
 
-    return _offered(incomplete, known)
+    return _offered(ctx, incomplete, known)
 
 
-def _offered(incomplete: str, known: Callable[[], list[str]]) -> list[str]:
+def _offered(ctx: typer.Context, incomplete: str, known: Callable[[], list[str]]) -> list[str]:
+    """Nothing for a server: names of here are not those of there, and nobody waits for a network while typing."""
+    if ctx.find_root().params.get("server"):
+        return []
     try:
         return [word for word in known() if word.startswith(incomplete)]
     except Exception:  # whatever it is: the command itself will say it

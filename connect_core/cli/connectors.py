@@ -8,8 +8,8 @@ import typer
 
 from connect_core.cli import completing, guarantees, output, partition_states, schema_contracts
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.service.opened import reading, working
 
 if TYPE_CHECKING:
     from connect_core.service.connectors import Wish
@@ -24,10 +24,7 @@ Name = Annotated[
 @app.command("list")
 def list_(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """List all connectors."""
-    from connect_core.service.connectors import listed
-
-    with reading() as opened:
-        connectors = listed(opened, output.notice)
+    connectors = installation().connectors(output.notice)
     keys = ("name", "source", "sink", "schedule", "tasks", "state", "revision")
     rows = [[connector[key] for key in keys] for connector in connectors]
     columns = (
@@ -59,10 +56,7 @@ def show(
     """Show one connector with its document."""
     import yaml
 
-    from connect_core.service import connectors
-
-    with reading() as opened:
-        told = connectors.shown(opened, name, output.notice, revisions=revisions)
+    told = installation().connector(name, output.notice, revisions=revisions)
 
     def for_people() -> None:
         shown = ("name", "uid", "state", "since", "why", "next_step", "switch", "revision", "created_at")
@@ -121,20 +115,15 @@ def delete(
     Its name is free again; its offsets are not reused. What an MQTT broker keeps for it is deleted: sessions, and the
     progress of a sink.
     """
-    from connect_core.service import connectors
 
     def agree(uid: str) -> None:
         if not yes:
             typer.confirm(f"Delete connector {name} (uid {uid}) with its offsets?", abort=True, err=True)
 
-    with working() as opened:
-        told = connectors.delete(opened, name, force=force, agree=agree, say=output.notice)
+    told = installation().delete(name, force=force, agree=agree, say=output.notice)
     output.emit(as_json, told, lambda: output.line("\n  ".join([f"{name}: deleted", *told["notes"]])))
 
 
 def _set_state(name: str, state: Wish, as_json: bool) -> None:
-    from connect_core.service.connectors import set_state
-
-    with reading() as opened:
-        told = set_state(opened, name, state)
+    told = installation().set_state(name, state)
     output.emit(as_json, told, lambda: output.line(f"{name}: {told['before']} -> {state}"))

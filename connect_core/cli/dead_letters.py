@@ -11,6 +11,7 @@ import typer
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.consent import Yes, agreeing_on_letters, left_out
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName
@@ -68,11 +69,8 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List rejected records of a connector, newest first: those that are open, unless --state says otherwise."""
-    from connect_core.service import dead_letters
-
     words = _words(stage, since, until, partition, reason, run, ids, state)
-    with reading() as opened:
-        found = output.newest(dead_letters.listed(opened, name, words, last=last + 1), last)
+    found = output.newest(installation().dead_letters(name, words, last=last + 1), last)
     keys = ("id", "partition", "offset", "stage", "kind", "message", "state", "stored_at")
     rows = [[letter[key] for key in keys] for letter in found]
     columns = (
@@ -96,10 +94,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show one rejected record with its key and headers, and the first 64 KiB of its original bytes."""
-    from connect_core.service import dead_letters
-
-    with reading() as opened:
-        told = dead_letters.shown(opened, name, number)
+    told = installation().dead_letter(name, number)
 
     def for_people() -> None:
         output.fields((key.replace("_", " "), value) for key, value in told.items() if key != "original")
@@ -164,13 +159,12 @@ def replay(
 ) -> None:
     """Send rejected records again, through the document as it is now, each once. Killed, the same command continues."""
     from connect_core.service.letter_replays import Replay
-    from connect_core.service.letter_replays import replay as replay_letters
     from connect_core.service.runs import How
 
     wanted = Replay(_words(stage, since, until, partition, reason, run, ids), again, tuple(sink or ()), why)
-    with working() as opened:
-        how = How(partial(listening, as_json), output.notice, engine)
-        told = replay_letters(opened, name, wanted, agreeing_on_letters(yes, "Replay them?", _LEFT_OUT), how)
+    how = How(partial(listening, as_json), output.notice, engine)
+    agree = agreeing_on_letters(yes, "Replay them?", _LEFT_OUT)
+    told = installation().replay_letters(name, wanted, agree, how)
     output.emit(as_json, told, lambda: _show_replays(told))
 
 

@@ -10,6 +10,7 @@ import typer
 from connect_core.cli import consent, guarantees, output, schema_contracts
 from connect_core.cli.columns import Column
 from connect_core.cli.consent import Yes
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable
 
@@ -39,14 +40,13 @@ def apply(
 
     With --infer-again a person is asked before fields change.
     """
-    from connect_core.service import documents
-
+    here = installation()
     if dry_run:
-        changes = documents.would_change(paths, output.notice, infer_again=infer_again)
+        changes = here.would_change(paths, output.notice, infer_again=infer_again)
         output.emit(as_json, {"applied": False, "connectors": changes}, lambda: _show_changes(changes, "would be "))
         return
     agree = consent.agreeing_on_fields(yes)
-    changes = documents.apply(paths, why=why, say=output.notice, infer_again=infer_again, agree=agree)
+    changes = here.apply(paths, why=why, say=output.notice, infer_again=infer_again, agree=agree)
     output.emit(as_json, {"applied": True, "connectors": changes}, lambda: _show_changes(changes, ""))
 
 
@@ -56,9 +56,7 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Check documents and their examples: shows all faults at once and writes nothing."""
-    from connect_core.service import documents
-
-    checked = documents.check(paths, output.notice, probe=probe)
+    checked = installation().check(paths, output.notice, probe=probe)
     output.emit(as_json, {"valid": True, "documents": checked}, lambda: _show_checked(checked))
     if any(not one["ok"] for document in checked for one in document.get("probe", ())):
         raise typer.Exit(Unreachable.exit_code)
@@ -84,9 +82,7 @@ def options(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the options of a system, or everything about one of them."""
-    from connect_core.service import documents
-
-    found = documents.options(system, key)
+    found = installation().options(system, key)
     if key and not as_json:
         for option in found:
             role = f" ({option['role']} of {option['system']})" if option["role"] else ""

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from connect_core import log_lines
+from connect_core.cli.elsewhere import require_known_elsewhere
 from connect_core.errors import ConfigError, Failure, WaybillError
 from connect_core.masking import mask_secrets
 
@@ -26,6 +27,8 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            if ctx.params.get("server"):
+                require_known_elsewhere(self, ctx, [*ctx._protected_args, *ctx.args])
             return super().invoke(ctx)
         except WaybillError as error:
             code = error.exit_code

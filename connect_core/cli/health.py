@@ -9,6 +9,7 @@ import typer
 
 from connect_core.cli import output
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 
 _PUT_ASIDE_TOLD = 3
@@ -22,13 +23,11 @@ def register(app: typer.Typer) -> None:
 
 def status(wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Show the home, the ledger, what runs, and the state of each connector."""
-    from connect_core.service import health
-
-    told = health.status(output.notice)
+    told = installation().status(output.notice)
 
     def for_people() -> None:
-        output.fields((name, told[name]) for name in ("version", "home", "ledger", "engine"))
-        if told["stack"]:
+        output.fields((name, told[name]) for name in ("version", "server", "home", "ledger", "engine") if name in told)
+        if told.get("stack"):
             output.line()
             output.table(("PART", "STATE"), [(part["part"], part["state"]) for part in told["stack"]], wide=wide)
         output.line()

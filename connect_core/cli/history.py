@@ -9,9 +9,9 @@ import typer
 
 from connect_core.cli import completing, output, partition_states
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.errors import Unreachable
-from connect_core.service.opened import reading
 from connect_core.service.streams import ALL
 
 OptionalName = Annotated[
@@ -51,10 +51,7 @@ def runs(
     name: OptionalName = "", stream: Stream = ALL, last: Last = 20, wide: WideFlag = False, as_json: JsonFlag = False
 ) -> None:
     """List runs, newest first, those of backfills included."""
-    from connect_core.service import reports
-
-    with reading() as opened:
-        told = output.newest(reports.runs(opened, name, stream=stream, last=last + 1), last)
+    told = output.newest(installation().runs(name, stream=stream, last=last + 1), last)
     rows = [
         [
             run["connector"],
@@ -96,8 +93,7 @@ def receipts(
     """List receipts, newest first: of the live stream, of another stream, or of one run."""
     from connect_core.service import reports
 
-    with reading() as opened:
-        found = output.newest(reports.receipts(opened, name, run=run, stream=stream, last=last + 1), last)
+    found = output.newest(installation().receipts(name, run=run, stream=stream, last=last + 1), last)
     columns = (Column("CONNECTOR", _of_one(name, 2)), *_SHOWN.values())
     rows = [[receipt["connector"], *(receipt[key] for key in _SHOWN)] for receipt in found]
 
@@ -120,10 +116,7 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
     WAITING counts the bytes of a last line that has no line feed yet. Of a log that was rotated several times the next
     file is counted, not those behind it.
     """
-    from connect_core.service.lag import lag as waiting
-
-    with reading() as opened:
-        told = waiting(opened, name)
+    told = installation().lag(name)
     keys = ("partition", "committed", "end", "lag")
     rows = [
         [one["connector"], *(part[key] for key in keys), one["unit"], part["waiting"]]
@@ -160,10 +153,7 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
 def gaps(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """List gaps, newest first: records that were gone before they could be read, or that `offsets set` left out, by
     exact range where it is known."""
-    from connect_core.service import reports
-
-    with reading() as opened:
-        found = reports.gaps(opened, name)
+    found = installation().gaps(name)
     keys = ("connector", "stream", "partition", "incarnation", "begin", "end", "reason", "stored_at")
     rows = [[gap[key] for key in keys] for gap in found]
     columns = (

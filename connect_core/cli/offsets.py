@@ -11,6 +11,7 @@ from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.consent import Yes, agreeing
 from connect_core.cli.history import Stream
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.service.opened import reading, working
 
@@ -30,10 +31,7 @@ PartitionKey = Annotated[
 @app.command()
 def show(name: Name, stream: Stream = "live", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Show the committed offset of each partition, of the live stream by default."""
-    from connect_core.service.offsets import committed
-
-    with reading() as opened:
-        found = committed(opened, name, stream=stream)
+    found = installation().offsets(name, stream=stream)
     rows = [list(offset.values()) for offset in found]
     columns = (
         Column("STREAM", 3),
@@ -63,12 +61,9 @@ def set_(
     The new offset must be where a record begins, within what the source has now. The current offset is always
     accepted, and moves nothing.
     """
-    from connect_core.service.offsets import set_offset
-
-    with working() as opened:
-        told = set_offset(
-            opened, name, partition, offset, why=why, abandon=abandon, agree=agreeing(yes), say=output.notice
-        )
+    told = installation().set_offset(
+        name, partition, offset, why=why, abandon=abandon, agree=agreeing(yes), say=output.notice
+    )
     _show_moved(told, as_json)
 
 

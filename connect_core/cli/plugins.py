@@ -8,6 +8,7 @@ import typer
 
 from connect_core.cli import output
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 
 
@@ -24,9 +25,7 @@ def plugins(
 
     One whose package is broken is listed with why. Connectors that do not need it are not harmed.
     """
-    from connect_core.service import plugins as service
-
-    found = service.listed(name)
+    found = installation().plugins(name)
     if name and not as_json:
         for one in found:
             _show(one, wide)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from connect_core.cli.installation import server_named
 from connect_core.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from connect_core.service.peer_servers import PeerServer
+    from connect_core.remote.client import ServerClient
 
-_ANSWER_LIMIT_S = 30.0
 _CONNECTORS = ("%-25s", "%-15s", "%-17s", "%-25s")
 _TASKS = ("%-22s", "%-22s", "%-12s", "%-15s", "%-20s", "%-30s")
 
@@ -41,10 +41,19 @@ ConfigFile = Annotated[
 
 @app.callback()
 def server(ctx: typer.Context, config_file: ConfigFile = None) -> None:
-    """The commands of RocketMQ Connect's connectAdmin. They call a server: `waybill serve`."""
+    """The commands of RocketMQ Connect's connectAdmin. They call a server: `waybill serve`, by -s FILE or by the
+    options --server, --token-file and --ca before `rmqconnect`."""
+    from connect_core.remote.client import ServerClient
+    from connect_core.remote.server import server_of
     from connect_core.service.peer_servers import PeerServer, server_in
 
-    ctx.obj = server_in(config_file) if config_file else PeerServer()
+    named = server_named()
+    if named.url and config_file:
+        raise ConfigError("Two servers are named", next_step="Leave -s FILE out, or --server and WAYBILL_SERVER")
+    known = server_in(config_file) if config_file else PeerServer()
+    ctx.obj = ServerClient(
+        server_of(named.url or f"http://{known.address}:{known.port}", named.token_file, named.ca_file)
+    )
 
 
 @app.command("createConnector")
@@ -133,22 +142,15 @@ def _row(widths: tuple[str, ...], *columns: str) -> None:
 
 
 def _answer(ctx: typer.Context, path: str) -> str:
-    """What the server says, whatever it says, as there; only no answer is a failure."""
-    from urllib.error import HTTPError
-    from urllib.request import ProxyHandler, build_opener
-
-    known: PeerServer = ctx.obj
-    url = f"http://{known.address}:{known.port}{path}"
+    """What the server says, whatever it says, as there; only no answer, and no token, is a failure."""
+    client: ServerClient = ctx.obj
     try:
-        with build_opener(ProxyHandler({})).open(url, timeout=_ANSWER_LIMIT_S) as answer:
-            return str(answer.read().decode())
-    except HTTPError as refused:
-        return refused.read().decode()
-    except OSError as error:
+        return client.text("GET", path)
+    except Unreachable as error:
         raise Unreachable(
-            f"The server does not answer: {getattr(error, 'reason', error)}",
-            where=f"{known.address}:{known.port}",
-            next_step="Start it with `waybill serve --gets-change`, or name another one with -s FILE",
+            error.what,
+            where=error.where,
+            next_step="Start it with `waybill serve --gets-change`, or name another one with -s FILE or --server URL",
         ) from None
 
 

@@ -5,15 +5,18 @@ Each change is a new revision of the document, shown as `apply` does it.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.trying import register_of_rules
-from connect_core.service.opened import reading
+
+if TYPE_CHECKING:
+    from connect_core.service.rules import RuleChange
 
 app = typer.Typer(no_args_is_help=True, help="List, change and try the rules of a connector.")
 register_of_rules(app)
@@ -36,10 +39,7 @@ _OPTIONS = ("filter", "when", "to", "tags", "keys")
 @app.command("list")
 def list_(name: Name, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """List the rules of a connector, in the order in which a record's outputs are numbered."""
-    from connect_core.service import rules
-
-    with reading() as opened:
-        found = rules.listed(opened, name)
+    found = installation().rules(name)
     rows = [[one["name"], one.get("enabled", True), *(one.get(option) for option in _OPTIONS)] for one in found]
     columns = (Column("NAME"), Column("ENABLED"), *(Column(option.upper(), least=8) for option in _OPTIONS))
     nothing = "no rules: every record passes as it is"
@@ -65,9 +65,7 @@ def add(
     from connect_core.service import rules
 
     given = _given(filter, when, to, tags, keys)
-    with reading() as opened:
-        told = rules.add(opened, name, rule, given, before=before, enabled=not disabled, why=why, dry_run=dry_run)
-    _show(told, as_json)
+    _change(name, rules.adding(name, rule, given, before=before, enabled=not disabled), why, dry_run, as_json)
 
 
 @app.command("set")
@@ -90,9 +88,7 @@ def set_(
     from connect_core.service import rules
 
     given = _given(filter, when, to, tags, keys)
-    with reading() as opened:
-        told = rules.set_options(opened, name, rule, given, unset or [], why=why, dry_run=dry_run)
-    _show(told, as_json)
+    _change(name, rules.setting(name, rule, given, unset or []), why, dry_run, as_json)
 
 
 @app.command()
@@ -100,9 +96,7 @@ def enable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, a
     """Enable a rule."""
     from connect_core.service import rules
 
-    with reading() as opened:
-        told = rules.enable(opened, name, rule, why=why, dry_run=dry_run)
-    _show(told, as_json)
+    _change(name, rules.enabling(name, rule), why, dry_run, as_json)
 
 
 @app.command()
@@ -110,9 +104,7 @@ def disable(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, 
     """Disable a rule, but keep it. If all rules are disabled, every record is filtered."""
     from connect_core.service import rules
 
-    with reading() as opened:
-        told = rules.disable(opened, name, rule, why=why, dry_run=dry_run)
-    _show(told, as_json)
+    _change(name, rules.disabling(name, rule), why, dry_run, as_json)
 
 
 @app.command()
@@ -120,16 +112,15 @@ def delete(name: Name, rule: RuleName, why: Why = "", dry_run: DryRun = False, a
     """Delete a rule. Without any rule, every record passes as it is."""
     from connect_core.service import rules
 
-    with reading() as opened:
-        told = rules.delete(opened, name, rule, why=why, dry_run=dry_run)
-    _show(told, as_json)
+    _change(name, rules.deleting(name, rule), why, dry_run, as_json)
 
 
 def _given(*values: str | None) -> dict[str, Any]:
     return {option: value for option, value in zip(_OPTIONS, values, strict=True) if value is not None}
 
 
-def _show(told: dict[str, Any], as_json: bool) -> None:
+def _change(name: str, change: RuleChange, why: str, dry_run: bool, as_json: bool) -> None:
+    told = installation().change_rules(name, change, why=why, dry_run=dry_run)
     for text in told["notices"]:
         output.notice(f"{told['connector']}: {text}")
     output.emit(as_json, told, lambda: _show_difference(told))

@@ -10,9 +10,10 @@ import typer
 from connect_core.cli import completing, output, partition_states, schema_contracts, trying
 from connect_core.cli.columns import Column
 from connect_core.cli.history import waiting_lines
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
-from connect_core.service.opened import reading, working
+from connect_core.service.opened import reading
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -54,12 +55,11 @@ def run(
     """Run a connector once, now: move the records that are there, then end. With --window, follow new records."""
     from connect_core.service.run_report import lines
     from connect_core.service.runs import How
-    from connect_core.service.runs import run as run_once
 
     how = How(partial(listening, as_json), output.notice, engine, accept_gaps, window)
-    with working() as opened:
-        told = run_once(opened, name, how)
-    output.emit(as_json, told, lambda: output.line("\n".join(lines(told))))
+    told = installation().run(name, how)
+    begun = [f"{name}: Airflow has begun the run: waybill runs {name}"]  # as a server has it done where there is one
+    output.emit(as_json, told, lambda: output.line("\n".join(begun if "begun_in" in told else lines(told))))
 
 
 def plan(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from connect_core.cli import completing, output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
 
 
@@ -22,10 +23,6 @@ def snapshot(
     as_json: JsonFlag = False,
 ) -> None:
     """Have all rows of tables come among their changes."""
-    from connect_core.service import snapshots
-    from connect_core.service.opened import reading
-
-    with reading() as opened:
-        told = snapshots.ask(opened, name, table or ())
+    told = installation().snapshot(name, table or ())
     names = ", ".join(told["tables"])
     output.emit(as_json, told, lambda: output.line(f"{name}: the next runs bring all rows of {names}"))

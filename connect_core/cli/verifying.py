@@ -11,6 +11,7 @@ import typer
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
 from connect_core.cli.consent import Yes
+from connect_core.cli.installation import installation, server_named
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName, duration
@@ -62,12 +63,16 @@ def verify(
 
     Nothing is written, but by --repair. What a target has deleted by itself (GONE) is listed, and is no fault.
     """
-    from connect_core.service import verifying
+    here, listens = installation(), partial(listening, as_json)
 
     def verified() -> dict[str, Any]:
-        with reading() as opened:
-            return verifying.verified(opened, name, run=run, since_s=since, stream=stream, share=share or 1.0)
+        return here.verified(name, run=run, since_s=since, stream=stream, share=share or 1.0, listening=listens)
 
+    if repair and server_named().url:
+        raise ConfigError(
+            "--repair is not there for another host: its server has no such request",
+            next_step="Give it on the host of the server, without --server",
+        )
     if share and repair:
         raise ConfigError("--share chooses by chance, and --repair looks twice", next_step="Leave one of them out")
     told = verified()

@@ -117,7 +117,8 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] = os.envi
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that look like a misspelt setting, each with the setting it looks like. For `waybill doctor`."""
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | {PREFIX + "HOME", PREFIX + "DATABASE_URL"}
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known |= {PREFIX + name for name in ("HOME", "DATABASE_URL", "SERVER", "TOKEN_FILE", "CA_FILE")}
     strangers = (name for name in environ if name.startswith(PREFIX) and name not in known)
     return {name: near[0] for name in strangers if (near := get_close_matches(name, known, n=1, cutoff=0.85))}
 

@@ -24,6 +24,7 @@ from connect_core.service.opened import Opened
 __all__ = [
     "STATES",
     "Agree",
+    "Count",
     "LettersPreview",
     "Words",
     "discard",

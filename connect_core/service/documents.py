@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from connect_core.ledger import Connector, Ledger
     from connect_core.sdk.values import Json
 
+__all__ = [
+    "Written",
+    "WrittenDocuments",
+    "read_paths",
+]
+
 _ByName = dict[str, "Connector"]
 Show = Callable[[list["Json"]], None]
 
 
 def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) -> list[Json]:
-    """What `apply` would change, a connector each. `say` is told what a person should know of the documents."""
+    """What `apply` would change, a connector each, and the revision that this is judged by (0: there is none). `say` is
+    told what a person should know of the documents."""
     return written_would_change(read_paths(paths), say, infer_again=infer_again)
 
 
@@ -58,7 +65,8 @@ def apply_one(
     """The same for one document, native or flat, that is no file; its name is `name`, whatever it says. Its change. A
     connector that is new has the target state `begins`. `made_from` is the revision that the document was made from, 0
     for one that is to be new: raises Retriable where another one is there."""
-    (change,) = apply_written(_one(name, data), why, say, begins=begins, revision=made_from)
+    seen = None if made_from is None else {name: made_from}
+    (change,) = apply_written(_one(name, data), why, say, begins=begins, seen=seen)
     return change
 
 
@@ -79,9 +87,10 @@ def apply_written(
     infer_again: bool = False,
     agree: Show = lambda _: None,
     begins: str = "running",
-    revision: int | None = None,
+    seen: Mapping[str, int] | None = None,
 ) -> list[Json]:
-    """As `apply`, of documents that need be no files. `begins` and `revision` are those of `apply_one`."""
+    """As `apply`, of documents that need be no files. `begins` is that of `apply_one`; `seen` are by name the revisions
+    that documents were made from, each as there."""
     from connect_core.orchestration import control
 
     known, deleted = _known()
@@ -99,8 +108,7 @@ def apply_written(
             for name, data in documents.items()
             if stored_fields(data) is not None or evolves(data)
         }
-        if revision is not None:
-            made_from = dict.fromkeys(documents, revision)
+        made_from |= {name: revision for name, revision in (seen or {}).items() if name in documents}
         flat = {item.document.name: item.flat for item in checked if item.flat is not None}
         applied = opened.ledger.apply_all(
             documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat, begins=begins
@@ -221,6 +229,7 @@ def _change(item: Checked, old: Connector | None, former: Connector | None) -> J
     lines = difference(old.document if old else None, item.data)
     change = "created" if old is None else "changed" if lines else "unchanged"
     told: Json = {"name": item.document.name, "change": change, "difference": lines, "notices": list(item.notices)}
+    told["made_from"] = old.revision if old else 0
     return told | ({"begins_anew": _begins_anew(item, former)} if former and old is None else {})
 
 

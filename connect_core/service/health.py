@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from connect_core import __version__
 from connect_core.errors import WaybillError
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import fields_of
-from connect_core.service.opened import Say, ledger_exists, reading, surroundings
+from connect_core.service.opened import Opened, Say, ledger_exists, reading, surroundings
+
+if TYPE_CHECKING:
+    from connect_core.ledger import Connector
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,32 @@ def findings() -> list[Json]:
 def _ledger_facts(say: Say) -> Json:
     from connect_core.config import database_url
     from connect_core.config.ledger_url import shown
+
+    with reading() as opened:
+        told = connectors_told(opened, opened.ledger.connectors(), say)
+        return {"ledger": shown(database_url(opened.home)), "connectors": told}
+
+
+def connectors_told(opened: Opened, there: Sequence[Connector], say: Say) -> list[Json]:
+    """What each of them does, what it has settled last, and how many gaps it has."""
     from connect_core.sdk.values import LIVE
     from connect_core.service.connectors import states
     from connect_core.service.reports import gaps_of
 
-    with reading() as opened:
-        facts: Json = {"ledger": shown(database_url(opened.home)), "connectors": []}
-        there = opened.ledger.connectors()
-        now = states(opened, there, say)
-        for connector in there:
-            receipt = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
-            one = fields_of(now[connector.name])
-            facts["connectors"].append(
-                {
-                    **one,
-                    "quarantined": [fields_of(partition) for partition in one["quarantined"]],
-                    "name": connector.name,
-                    "last_settled": receipt.settled_at if receipt else None,
-                    "gaps": len(gaps_of(opened.ledger, connector)),
-                }
-            )
-    return facts
+    now, told = states(opened, there, say), []
+    for connector in there:
+        receipt = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
+        one = fields_of(now[connector.name])
+        told.append(
+            {
+                **one,
+                "quarantined": [fields_of(partition) for partition in one["quarantined"]],
+                "name": connector.name,
+                "last_settled": receipt.settled_at if receipt else None,
+                "gaps": len(gaps_of(opened.ledger, connector)),
+            }
+        )
+    return told
 
 
 # ----------------------------------------------------------------------------------------------------------- findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +38,12 @@ def lag(opened: Opened, name: str = "") -> list[Json]:
     does not hide the others."""
     if name:
         return [_lag(opened, opened.ledger.connector(name))]
-    return [_lag_or_why_not(opened, connector) for connector in opened.ledger.connectors()]
+    return lag_of(opened, opened.ledger.connectors())
+
+
+def lag_of(opened: Opened, connectors: Sequence[Connector]) -> list[Json]:
+    """Of several: one that cannot be asked has a `problem`."""
+    return [_lag_or_why_not(opened, connector) for connector in connectors]
 
 
 def what_waits(name: str) -> dict[str, int | str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_core import engine
@@ -14,10 +14,10 @@ from connect_core.replication.driver.prepare import run_context
 from connect_core.sdk.values import Json
 from connect_core.service import backfill_runs
 from connect_core.service.dead_letters import Agree, LettersPreview, Words, require_known, wanted_of
-from connect_core.service.opened import AtWork
+from connect_core.service.opened import AtWork, Opened
 from connect_core.service.runs import How
 
-__all__ = ["Replay", "replay"]
+__all__ = ["Replay", "preview", "replay"]
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,36 @@ class Replay:
 def replay(opened: AtWork, name: str, wanted: Replay, agree: Agree, how: How) -> Json:
     """Goes on with the replays of this connector that are not over, then sends what was chosen; once somebody has
     agreed. Each in `replays` as a backfill is told; `left_out` says why how many letters are not sent."""
-    ledger, connector = opened.ledger, opened.ledger.connector(name)
-    require_known(ledger, connector, wanted.words)
-    chosen, sink = wanted_of(wanted.words), _options(wanted.sink)
-    begun = [one.stream for one in ledger.backfills(connector.uid) if _is_begun(one)][::-1]
-    partitions = ledger.partitions(connector.uid).keys()
-    choice = ledger.choose_dead_letters(connector.uid, chosen, partitions, again=wanted.again)
+    connector, chosen, sink = opened.ledger.connector(name), wanted_of(wanted.words), _options(wanted.sink)
+    choice, begun = _choice(opened, connector, wanted)
     told = {"connector": name, "left_out": choice.left_out}
     if not choice.sent and not begun:
         return {**told, "replays": []}
-    agree(LettersPreview(name, choice.counts, choice.left_out, tuple(begun), choice.delivered))
+    agree(_preview_of(name, choice, begun))
     replays = [backfill_runs.resume(opened, name, stream, how) for stream in begun]
     if choice.sent and (stored := _begun(opened, connector, wanted, chosen, choice, sink, how)):
         replays.append(backfill_runs.resume(opened, name, stored.stream, how))
     return {**told, "replays": replays}
+
+
+def preview(opened: Opened, name: str, wanted: Replay) -> LettersPreview:
+    """What `replay` shows before it begins; raises as it does."""
+    _options(wanted.sink)
+    return _preview_of(name, *_choice(opened, opened.ledger.connector(name), wanted))
+
+
+def _choice(opened: Opened, connector: Connector, wanted: Replay) -> tuple[LetterChoice, list[str]]:
+    """The letters, and the streams of replays that are not over."""
+    ledger = opened.ledger
+    require_known(ledger, connector, wanted.words)
+    begun = [one.stream for one in ledger.backfills(connector.uid) if _is_begun(one)][::-1]
+    partitions = ledger.partitions(connector.uid).keys()
+    chosen = wanted_of(wanted.words)
+    return ledger.choose_dead_letters(connector.uid, chosen, partitions, again=wanted.again), begun
+
+
+def _preview_of(name: str, choice: LetterChoice, begun: Sequence[str]) -> LettersPreview:
+    return LettersPreview(name, choice.counts, choice.left_out, tuple(begun), choice.delivered)
 
 
 def _begun(

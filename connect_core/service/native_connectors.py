@@ -128,13 +128,13 @@ def put(name: str, data: Json, made_from: MadeFrom, say: Say, *, why: str = WHY)
         return documents.apply_one(name, data, why=why, say=say, made_from=there)
 
 
-def put_rules(name: str, wanted: Sequence[Json], made_from: MadeFrom, *, why: str = WHY) -> Json:
-    """All rules of a connector that is there. Raises as `put` does, and NotFound."""
+def put_rules(name: str, wanted: Sequence[Json], made_from: MadeFrom, *, why: str = WHY, preview: bool = False) -> Json:
+    """All rules of a connector that is there. With `preview` what would change. Raises as `put` does, and NotFound."""
     may_write(name)
     there = made_from.of(named(name), name)
     refuse_masks(list(wanted))
     with _unless_changed(name, there), in_words_of_documents([f"connector {name}"]), reading() as opened:
-        told = rules.put(opened, name, list(wanted), revision=there, why=why)
+        told = rules.put(opened, name, list(wanted), revision=there, why=why, dry_run=preview)
     if told is None:
         found = visible_one(name)
         raise stale(name, found.revision if found else 0)
@@ -157,9 +157,9 @@ def snapshot(name: str, tables: Sequence[str]) -> Json:
         return snapshots.ask(opened, name, tables)
 
 
-def delete(name: str, made_from: MadeFrom, say: Say) -> Json:
+def delete(name: str, made_from: MadeFrom, say: Say, *, force: bool = False) -> Json:
     """Without a revision it goes whichever is there. Raises NotFound, NotAllowed and Stale; and, where a broker cannot
-    be told, the reason: then it stays, stopped."""
+    be told, the reason: then it stays, stopped. With `force` it goes all the same."""
     callers.require("admin", name)
     named(name)
 
@@ -168,7 +168,7 @@ def delete(name: str, made_from: MadeFrom, say: Say) -> Json:
             made_from.of(named(name), name)
 
     with working() as opened:
-        return connectors.delete(opened, name, force=False, agree=agree, say=say)
+        return connectors.delete(opened, name, force=force, agree=agree, say=say)
 
 
 # ----------------------------------------------------------------------------------------------------- faults and races

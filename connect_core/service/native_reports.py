@@ -6,17 +6,21 @@ Each function asks what the caller may, and raises NotFound for a connector that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Json
-from connect_core.service import callers, connectors, dead_letters, lag, offsets, reports
+from connect_core.service import callers, connectors, dead_letters, lag, letter_replays, offsets, reports
 from connect_core.service.dead_letters import Words
+from connect_core.service.letter_replays import Replay
 from connect_core.service.opened import Say, reading, working
 from connect_core.service.pages import ListPage, page, place_of
 from connect_core.service.streams import ALL, of_stream
-from connect_core.service.visible import NotFound, named
+from connect_core.service.visible import NotFound, named, visible
+
+_DIGITS = 18
+"""Of the longest number that a letter may have."""
 
 
 def runs(name: str, *, limit: int, after: str = "", stream: str = ALL) -> ListPage[Json]:
@@ -58,13 +62,9 @@ def gaps(name: str, *, limit: int, after: str = "") -> ListPage[Json]:
     place, found = place_of(after, datetime, str, int), named(name)
     with reading() as opened:
         told = map(reports.gap_told, reports.gaps_of(opened.ledger, found))
-        ordered = sorted(told, key=_place_of_gap, reverse=True)
-    left = [one for one in ordered if place is None or _place_of_gap(one) < place]
-    return page(left, limit, _place_of_gap)
-
-
-def _place_of_gap(gap: Json) -> tuple[datetime, str, int]:
-    return gap["stored_at"], f"{gap['stream']} {gap['partition']}", gap["begin"]
+        ordered = sorted(told, key=reports.place_of_gap, reverse=True)
+    left = [one for one in ordered if place is None or reports.place_of_gap(one) < place]
+    return page(left, limit, reports.place_of_gap)
 
 
 def waiting(name: str) -> Json:
@@ -74,6 +74,16 @@ def waiting(name: str) -> Json:
     with reading() as opened:
         [told] = lag.lag(opened, name)
     return told
+
+
+def all_waiting() -> list[Json]:
+    """The same of every connector: one that cannot be asked has a `problem` and does not hide the others."""
+    callers.require("viewer")
+    there = list(visible().values())
+    if not there:
+        return []
+    with reading() as opened:
+        return lag.lag_of(opened, there)
 
 
 def committed(name: str, *, stream: str = LIVE) -> list[Json]:
@@ -94,13 +104,48 @@ def letters(name: str, words: Words, *, limit: int, after: str = "") -> ListPage
     return page(found, limit, lambda one: [one["id"]])
 
 
+def letter(name: str, number: str) -> Json:
+    """One rejected record with what it held: for who may read the source as well. Raises NotFound, NotAllowed, and
+    ConfigError for a number that is no letter of this connector."""
+    callers.require("admin", name)
+    named(name)
+    if not (number.isascii() and number.isdecimal()) or len(number) > _DIGITS:
+        raise NotFound(
+            f"Connector {name} has no dead letter {number}", next_step=f"GET /api/v1/connectors/{name}/dead-letters"
+        )
+    with reading() as opened:
+        return dead_letters.shown(opened, name, int(number))
+
+
+def replay_preview(name: str, wanted: Replay) -> Json:
+    """Which rejected records such a replay would send, and which are left out; nothing is begun. `until` is when that
+    was looked up: a replay of those stored before it sends none that is newer. Raises as a replay does."""
+    callers.require("admin", name)
+    named(name)
+    now = datetime.now(UTC)
+    with reading() as opened:
+        found = letter_replays.preview(opened, name, wanted)
+    told: Json = {"connector": name, "until": now, "letters": found.letters, "delivered": found.delivered}
+    counts = [one._asdict() for one in found.counts]
+    return told | {"counts": counts, "left_out": dict(found.left_out), "resumed": list(found.resumed)}
+
+
 class StillRuns(ConfigError):
     """The connector has to be paused or stopped before."""
 
 
-def move(name: str, wanted: Mapping[str, int | None], say: Say, *, why: str, preview: bool) -> Json:
+def move(
+    name: str,
+    wanted: Mapping[str, int | None],
+    say: Say,
+    *,
+    why: str,
+    preview: bool,
+    seen: Mapping[str, int | None] | None = None,
+) -> Json:
     """Moves the committed positions of the live stream, all or none; None stands for the oldest record. `before` is
-    what takes it back. With `preview` nothing is changed. Raises NotAllowed, StillRuns, LeaseHeld while a run
+    what takes it back. With `preview` nothing is changed. `seen` are offsets before, as a preview has told them. Raises
+    NotAllowed, StillRuns, Retriable where one of these is another now, LeaseHeld while a run
     works on one of these partitions, and ConfigError for a place where reading cannot go on."""
     callers.require("admin", name)
     found = named(name)
@@ -113,4 +158,6 @@ def move(name: str, wanted: Mapping[str, int | None], say: Say, *, why: str, pre
                 f"Connector {name} is {now}, and its offsets are moved while it is paused or stopped",
                 next_step=f"POST /api/v1/connectors/{name}/pause",
             )
-        return offsets.set_offsets(opened, name, wanted, why=why, still=lambda _: None, say=say, preview=preview)
+        return offsets.set_offsets(
+            opened, name, wanted, why=why, still=lambda _: None, say=say, preview=preview, seen=seen
+        )

@@ -26,7 +26,7 @@ from connect_core.sdk.values import LIVE, Floor, Json, Position
 from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
 
-__all__ = ["Agree", "LastChange", "Move", "committed", "history", "moved_together", "set_offset", "undo"]
+__all__ = ["Agree", "LastChange", "Move", "Repeats", "committed", "history", "moved_together", "set_offset", "undo"]
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,19 @@ def set_offsets(
     still: Callable[[Connector], None],
     say: Say,
     preview: bool = False,
+    seen: Mapping[str, int | None] | None = None,
 ) -> Json:
     """Moves the committed positions of several partitions, all or none; None stands for the oldest record. `still` gets
-    the connector when nobody else can work on these partitions any more, and raises where they may not be moved. Where
+    the connector when nobody else can work on these partitions any more, and raises where they may not be moved; `seen`
+    are offsets before, as somebody has agreed to the move: raises Retriable where one is another now. Where
     each was `before` and is `after` it; with `preview` nothing is changed, and it says what each `repeats`."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     parts = {partition_of(assignment, key): offset for key, offset in wanted.items()}
     before = opened.ledger.positions(connector.uid, LIVE, list(parts))
+    for part in parts:
+        if part.key in (seen or {}) and (seen or {})[part.key] != _offset(before[part]):
+            raise _moved_meanwhile(connector, part)
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         after = {one: _checked(source, one, before[one], at, f"connector {name}") for one, at in parts.items()}
@@ -140,6 +145,7 @@ def set_offsets(
         "applied": not preview,
         "before": {one.key: _offset(before[one]) for one in parts},
         "after": {one.key: after[one].offset for one in parts},
+        "incarnations": {one.key: [_incarnation(before[one]), after[one].incarnation] for one in parts},
     }
     if preview:
         repeats = {one: opened.ledger.repeats(connector.uid, LIVE, one, before[one], after[one]) for one in parts}
@@ -268,11 +274,15 @@ def _leases(
 def _require_unmoved(opened: Opened, connector: Connector, partition: Partition, before: Position | None) -> None:
     """Raises Retriable when the position is not the one any more that was agreed on. Asked under the lease."""
     if opened.ledger.positions(connector.uid, LIVE, [partition])[partition] != before:
-        raise Retriable(
-            "A run moved the offset meanwhile; nothing was changed",
-            where=f"connector {connector.name}, partition {partition.key}",
-            next_step=f"Look where it is now (waybill offsets show {connector.name}), and ask for the change again",
-        )
+        raise _moved_meanwhile(connector, partition)
+
+
+def _moved_meanwhile(connector: Connector, partition: Partition) -> Retriable:
+    return Retriable(
+        "A run moved the offset meanwhile; nothing was changed",
+        where=f"connector {connector.name}, partition {partition.key}",
+        next_step=f"Look where it is now (waybill offsets show {connector.name}), and ask for the change again",
+    )
 
 
 def _moved(name: str, partition: str, before: Position | None, after: Position | None, repeats: Repeats) -> Json:
@@ -282,6 +292,10 @@ def _moved(name: str, partition: str, before: Position | None, after: Position |
 
 def _plain(position: Position | None) -> Json | None:
     return {"incarnation": position.incarnation, "offset": position.offset} if position else None
+
+
+def _incarnation(position: Position | None) -> int | None:
+    return position.incarnation if position else None
 
 
 def _offset(position: Position | None) -> int | None:

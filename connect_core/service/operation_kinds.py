@@ -127,19 +127,20 @@ def _backfill_streams(opened: Opened, operation: Operation) -> Sequence[str]:
 # ------------------------------------------------------------------------------------------- replays of dead letters
 
 
-def _replay_of(asked: Json) -> Replay:
+def replay_of(asked: Json) -> Replay:
+    """As a request has the words of one."""
     said = {key: asked[key] for key in ("stage", "since", "until", "partition", "reason", "run") if key in asked}
     words = Words(**said, ids=tuple(asked.get("ids", ())))
     return Replay(words, bool(asked.get("again")), _options(asked), asked.get("why", ""))
 
 
 def _check_replay(asked: Json) -> None:
-    wanted_of(_replay_of(asked).words)
+    wanted_of(replay_of(asked).words)
 
 
 def _replay(opened: AtWork, operation: Operation, telling: Telling) -> Json:
     """Who asks for it by a request has agreed."""
-    wanted, how = _replay_of(operation.asked), _how(telling, operation.asked)
+    wanted, how = replay_of(operation.asked), _how(telling, operation.asked)
     return letter_replays.replay(opened, operation.connector, wanted, lambda preview: None, how)
 
 

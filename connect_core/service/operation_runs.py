@@ -43,8 +43,9 @@ def execute(opened: AtWork, number: str, end: Callable[[], None]) -> bool:
 def problem_of(error: Exception) -> Json:
     """As the server tells it."""
     if not isinstance(error, WaybillError):
-        return {"detail": Failure.of(error).words}
+        return {"detail": Failure.of(error).words, "kind": "Fatal"}
     told: Json = {"detail": error.what, "where": error.where, "next_step": error.next_step}
+    told["kind"] = Failure.of(error).family
     if isinstance(error, ConfigError):
         told["errors"] = [{"path": one.path, "message": one.message} for one in error.faults]
     return {key: value for key, value in told.items() if value}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from connect_core import __version__, packages
 from connect_core.config import option_pages
@@ -14,11 +13,12 @@ from connect_core.config.flat import hub
 from connect_core.config.option_pages import Option
 from connect_core.config.peers.classes import PeerClass, converters, transforms_and_predicates
 from connect_core.config.steps_and_formats import FORMATS_READ, FORMATS_WRITTEN, STEPS, brought_format, format_options
-from connect_core.errors import ConfigError, ContractBroken
+from connect_core.errors import ContractBroken
 from connect_core.packages import Brought
 from connect_core.sdk.plugin import ROLES, Role
 from connect_core.sdk.values import Json
 from connect_core.service import callers
+from connect_core.service.plugin_names import of_name
 from connect_core.systems import SYSTEMS
 
 KINDS = ("source", "sink", "system", "format", "transform", "converter", "predicate")
@@ -49,14 +49,8 @@ class Listed:
 def listed(name: str = "") -> list[Json]:
     """All, or those of a name, which may be that of a class. Raises ConfigError where there is none of it."""
     callers.require("viewer")
-    found = [one for one in _all() if not name or name == one.name or name in one.classes]
-    if name and not found:
-        known = sorted({one.name for one in _all()})
-        near = get_close_matches(name, known, n=1)
-        meant = f"Did you mean {near[0]}? " if near else ""
-        raise ConfigError(f'There is no plug-in "{name}"', next_step=f"{meant}`waybill plugins` shows all")
     order = {kind: place for place, kind in enumerate(KINDS)}
-    return _told(sorted(found, key=lambda one: (order[one.kind], one.name)))
+    return of_name(_told(sorted(_all(), key=lambda one: (order[one.kind], one.name))), name)
 
 
 def brought() -> list[Listed]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from connect_core.config import database_url, find_home, load_document
 from connect_core.errors import WaybillError
@@ -89,9 +90,14 @@ def gaps(opened: Opened, name: str = "") -> list[Json]:
     found = [
         {"connector": connector.name, **gap_told(stored)}
         for connector in _chosen(opened, name)
-        for stored in reversed(gaps_of(opened.ledger, connector))
+        for stored in gaps_of(opened.ledger, connector)
     ]
-    return sorted(found, key=lambda gap: gap["stored_at"], reverse=True)
+    return sorted(found, key=place_of_gap, reverse=True)
+
+
+def place_of_gap(gap: Json) -> tuple[datetime, str, int]:
+    """Where it is among others."""
+    return gap["stored_at"], f"{gap['stream']} {gap['partition']}", gap["begin"]
 
 
 def gap_told(stored: StoredGap) -> Json:

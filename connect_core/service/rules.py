@@ -14,7 +14,8 @@ from connect_core.service.opened import Opened
 
 OPTIONS = ("filter", "when", "to", "tags", "keys")
 
-_Change = Callable[[list[Json]], list[Json]]
+RuleChange = Callable[[list[Json]], list[Json]]
+"""All rules of a connector become others. Raises ConfigError for a change that cannot be made of them."""
 
 
 def listed(opened: Opened, name: str) -> list[Json]:
@@ -22,18 +23,9 @@ def listed(opened: Opened, name: str) -> list[Json]:
     return list(opened.ledger.connector(name).document.get("rules") or [])
 
 
-def add(
-    opened: Opened,
-    name: str,
-    rule: str,
-    options: Json,
-    *,
-    before: str = "",
-    enabled: bool = True,
-    why: str = "",
-    dry_run: bool = False,
-) -> Json:
-    """`before` is the rule that it stands before; else it is last. What comes out is the same for every change."""
+def adding(name: str, rule: str, options: Json, *, before: str = "", enabled: bool = True) -> RuleChange:
+    """`name` is the connector, here and below, for messages. `before` is the rule that it stands before; else it is
+    last."""
     new = {"name": rule} | options | ({} if enabled else {"enabled": False})
 
     def change(rules: list[Json]) -> list[Json]:
@@ -42,47 +34,47 @@ def add(
         place = _place(rules, name, before) if before else len(rules)
         return [*rules[:place], new, *rules[place:]]
 
-    return _changed(opened, name, change, why, dry_run)
+    return change
 
 
-def set_options(
-    opened: Opened, name: str, rule: str, given: Json, unset: Collection[str], *, why: str = "", dry_run: bool = False
-) -> Json:
+def setting(name: str, rule: str, given: Json, unset: Collection[str]) -> RuleChange:
     """The options that are neither `given` nor `unset` stay."""
     _check_options(given, unset)
 
     def change(old: Json) -> Json:
         return {option: value for option, value in (old | given).items() if option not in unset}
 
-    return _changed(opened, name, _of_one(name, rule, change), why, dry_run)
+    return _of_one(name, rule, change)
 
 
-def enable(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+def enabling(name: str, rule: str) -> RuleChange:
     def change(old: Json) -> Json:
         return {option: value for option, value in old.items() if option != "enabled"}
 
-    return _changed(opened, name, _of_one(name, rule, change), why, dry_run)
+    return _of_one(name, rule, change)
 
 
-def disable(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+def disabling(name: str, rule: str) -> RuleChange:
     """It is kept and does not count. When none counts, every record is filtered."""
-    return _changed(opened, name, _of_one(name, rule, lambda old: old | {"enabled": False}), why, dry_run)
+    return _of_one(name, rule, lambda old: old | {"enabled": False})
 
 
-def delete(opened: Opened, name: str, rule: str, *, why: str = "", dry_run: bool = False) -> Json:
+def deleting(name: str, rule: str) -> RuleChange:
     """Without any rule, every record passes as it is."""
 
     def change(rules: list[Json]) -> list[Json]:
         place = _place(rules, name, rule)
         return rules[:place] + rules[place + 1 :]
 
-    return _changed(opened, name, change, why, dry_run)
+    return change
 
 
-def put(opened: Opened, name: str, wanted: list[Json], *, revision: int, why: str = "") -> Json | None:
+def put(
+    opened: Opened, name: str, wanted: list[Json], *, revision: int, why: str = "", dry_run: bool = False
+) -> Json | None:
     """All of them at once, made from this revision; None, and nothing is changed, where that is not the newest."""
     old = opened.ledger.connector(name)
-    return _made_of(opened, old, lambda _: wanted, why, dry_run=False) if old.revision == revision else None
+    return _made_of(opened, old, lambda _: wanted, why, dry_run) if old.revision == revision else None
 
 
 def _check_options(given: Json, unset: Collection[str]) -> None:
@@ -101,7 +93,7 @@ def _place(rules: list[Json], name: str, rule: str) -> int:
     return names.index(rule)
 
 
-def _of_one(name: str, rule: str, change: Callable[[Json], Json]) -> _Change:
+def _of_one(name: str, rule: str, change: Callable[[Json], Json]) -> RuleChange:
     def all_of_them(rules: list[Json]) -> list[Json]:
         place = _place(rules, name, rule)
         return [change(one) if n == place else one for n, one in enumerate(rules)]
@@ -109,18 +101,19 @@ def _of_one(name: str, rule: str, change: Callable[[Json], Json]) -> _Change:
     return all_of_them
 
 
-def _changed(opened: Opened, name: str, change: _Change, why: str, dry_run: bool) -> Json:
+def changed(opened: Opened, name: str, change: RuleChange, *, why: str = "", dry_run: bool = False) -> Json:
+    """The rules as they are then, and the difference to the document before."""
     while (told := _applied(opened, name, change, why, dry_run)) is None:
         pass  # somebody else has changed the document meanwhile: the same change of what it says now
     return told
 
 
-def _applied(opened: Opened, name: str, change: _Change, why: str, dry_run: bool) -> Json | None:
+def _applied(opened: Opened, name: str, change: RuleChange, why: str, dry_run: bool) -> Json | None:
     """None when it was made from a revision that is not the newest any more."""
     return _made_of(opened, opened.ledger.connector(name), change, why, dry_run)
 
 
-def _made_of(opened: Opened, old: Connector, change: _Change, why: str, dry_run: bool) -> Json | None:
+def _made_of(opened: Opened, old: Connector, change: RuleChange, why: str, dry_run: bool) -> Json | None:
     name = old.name
     rules = change(list(old.document.get("rules") or []))
     kept = {key: value for key, value in old.document.items() if key != "rules"}

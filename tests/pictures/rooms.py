@@ -40,8 +40,9 @@ class Box:
 
 BOXES = {
     "cli": Box(110, 35, "the waybill command", _EDGE),
-    "airflow": Box(330, 35, "DAGs, operators", _EDGE),
-    "jobs": Box(510, 35, "what spark-submit runs", _EDGE),
+    "remote": Box(310, 35, "a client of waybill serve", _EDGE, width=190),
+    "airflow": Box(520, 35, "DAGs, operators", _EDGE),
+    "jobs": Box(720, 35, "what spark-submit runs", _EDGE),
     "api": Box(110, 130, "waybill serve", _EDGE),
     "service": Box(330, 130, "one function a use case"),
     "orchestration": Box(210, 225, "a client of Airflow"),

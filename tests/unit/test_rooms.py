@@ -46,7 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "jobs": {"engine", "service"},
     "api": {"service"},
-    "cli": {"service", "api"},
+    "remote": {"service"},
+    "cli": {"service", "api", "remote"},
     "airflow": {"service", "orchestration", "api"},
     "demo": {"rocketmq", "config", "ledger", "stack"},
 }
@@ -69,7 +70,7 @@ OWNERS = {
     "typer": {"cli"},
     "rocketmq": {"systems"},
     "airflow": {"airflow"},
-    "httpx": {"orchestration", "registry"},
+    "httpx": {"orchestration", "registry", "remote"},
     "lark": {"pipeline"},
     "duckdb": {"pipeline"},
     "paho": {"demo", "pipeline", "systems"},  # in the pipeline only its trie of topic filters, which knows no broker

@@ -165,6 +165,10 @@ def test_rules_are_put_as_a_whole(client: httpx.Client) -> None:
     create(client)
     rules = [{"name": "hot", "when": "$.temp > 30"}, {"name": "rest"}]
     problem(client.put(f"{ONE}/rules", json={"rules": rules}), 428, "revision-needed")
+    seen = client.put(
+        f"{ONE}/rules", params={"preview": True}, json={"rules": rules}, headers={"If-Match": '"1"'}
+    ).json()
+    assert (seen["applied"], seen["revision"], client.get(f"{ONE}/rules").json()["rules"]) == (False, 1, [])
     told = client.put(f"{ONE}/rules", json={"rules": rules, "why": "a test"}, headers={"If-Match": '"1"'})
     assert (told.status_code, told.headers["etag"], told.json()["rules"]) == (200, '"2"', rules)
     shown = client.get(f"{ONE}/rules")

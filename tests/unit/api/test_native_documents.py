@@ -85,3 +85,27 @@ def test_no_number_of_tasks_keeps_the_server_busy(client: httpx.Client) -> None:
     for tasks in (1001, 1 << 40, 1 << 62):
         answer = client.post("/check", json={"documents": [document("a", tasks=tasks)]})
         assert places(answer, 422, "invalid") == ["documents[0].tasks"]
+
+
+def test_nothing_is_applied_where_one_revision_is_another_now(client: httpx.Client) -> None:
+    create(client, "a")
+    create(client, "b", source={"file": {"path": "logs/b"}})
+    both = [document("a", tasks=2), document("b", tasks=2, source={"file": {"path": "logs/b"}})]
+    seen = client.post("/apply", params={"preview": True}, json={"documents": both}).json()["connectors"]
+    made_from = {one["name"]: one["made_from"] for one in seen}
+    assert made_from == {"a": 1, "b": 1}
+    for wrong in ({"a": 1, "b": 2}, {"a": 0}):
+        told = problem(client.post("/apply", json={"documents": both, "made_from": wrong}), 412, "stale")
+        assert "was changed since: revision 1 is the newest" in told["detail"]
+    assert [one["revision"] for one in got(client, "/connectors")["connectors"]] == [1, 1]
+    done = client.post("/apply", json={"documents": both, "made_from": made_from}).json()
+    assert [one["revision"] for one in done["connectors"]] == [2, 2]
+
+
+def test_all_connectors_are_told_at_once(client: httpx.Client) -> None:
+    assert (got(client, "/status")["connectors"], got(client, "/lag")["connectors"]) == ([], [])
+    create(client)
+    [told] = got(client, "/status")["connectors"]
+    assert (told["name"], told["state"], told["gaps"], told["last_settled"]) == ("copy", "new", 0, None)
+    assert [one["connector"] for one in got(client, "/lag")["connectors"]] == ["copy"]
+    assert {one["name"] for one in got(client, "/plugins/connector")["options"]} > {"name", "tasks"}

@@ -74,8 +74,11 @@ def test_offsets_are_moved_and_moved_back(ran: httpx.Client) -> None:
     assert preview["repeats"][partition]["records"] == 6
     assert got(ran, f"{ONE}/offsets")["offsets"] == [before]
     ran.post(f"{ONE}/pause")
-    done = ran.patch(f"{ONE}/offsets", json=wanted).json()
-    assert done == {key: preview[key] for key in ("connector", "before", "after")} | {"applied": True}
+    overtaken = problem(ran.patch(f"{ONE}/offsets", json=wanted | {"before": {partition: 4}}), 409, "try-again")
+    assert (overtaken["kind"], got(ran, f"{ONE}/offsets")["offsets"]) == ("Retriable", [before])
+    done = ran.patch(f"{ONE}/offsets", json=wanted | {"before": preview["before"]}).json()
+    same = ("connector", "before", "after", "incarnations")
+    assert done == {key: preview[key] for key in same} | {"applied": True}
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 0
     undone = ran.patch(f"{ONE}/offsets", json={"offsets": done["before"]}).json()
     assert undone["after"] == {partition: at}
@@ -134,6 +137,14 @@ def test_rejected_records_are_listed_in_pages_as_they_are_chosen(client: httpx.C
     assert first["dead_letters"] + second["dead_letters"] == whole
     assert second["after"] is None
     assert got(client, f"{ONE}/dead-letters", stage="write")["dead_letters"] == []
+    assert got(client, f"{ONE}/dead-letters", id=whole[1]["id"])["dead_letters"] == whole[1:]
+    shown = got(client, f"{ONE}/dead-letters/{whole[1]['id']}")
+    assert (shown["id"], shown["original"]) == (whole[1]["id"], "no json")
+    for number in ("0x1", "9" * 30, "-1"):
+        problem(client.get(f"{ONE}/dead-letters/{number}"), 404, "not-found")
+    told = client.post(f"{ONE}/dead-letters/replays/preview", json={"ids": [whole[1]["id"]]}).json()
+    assert (told["letters"], [one["stage"] for one in told["counts"]], told["resumed"]) == (1, ["parse"], [])
+    assert got(client, f"{ONE}/dead-letters")["dead_letters"] == whole
     assert "no json" not in client.get(f"{ONE}/dead-letters").text
     wrong = client.get(f"{ONE}/dead-letters", params={"since": "soon", "state": "lost"})
     assert places(wrong, 422, "invalid") == ["since", "state"]

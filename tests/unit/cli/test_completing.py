@@ -33,6 +33,12 @@ def test_partitions_and_backfills_of_the_connector_before(plant: Path) -> None:
     assert offered(plant, "backfills", "show", NAME, "back") == [BACKFILL]
 
 
+def test_for_a_server_nothing_is_offered_and_nobody_is_asked(plant: Path) -> None:
+    assert offered(plant, "--server", "http://192.0.2.1:1", "run", "pl") == []
+    assert offered(plant, "--server", "http://192.0.2.1:1", "offsets", "undo", NAME, str(plant)) == []
+    assert "receipts" in offered(plant, "--server", "http://192.0.2.1:1", "rec")
+
+
 def test_without_a_ledger_nothing_is_said(tmp_path: Path) -> None:
     assert offered(tmp_path, "run", "pl") == []
     assert not any(tmp_path.iterdir())

@@ -187,7 +187,9 @@ def test_a_dry_run_writes_nothing(waybill: Waybill, folder: Path) -> None:
     told = waybill("apply", path, "--dry-run", "--json").json
     assert told == {
         "applied": False,
-        "connectors": [{"name": "copy", "change": "changed", "difference": ["+ tasks: 2"], "notices": []}],
+        "connectors": [
+            {"name": "copy", "change": "changed", "difference": ["+ tasks: 2"], "notices": [], "made_from": 1}
+        ],
     }
     assert waybill("connectors", "list", "--json").json["connectors"][0]["revision"] == 1
 

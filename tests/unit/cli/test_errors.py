@@ -108,6 +108,8 @@ def test_help_loads_nothing_heavy() -> None:
         "yaml",
         "connect_core.stack",
         "connect_core.systems",
+        "connect_core.remote",
+        "httpx",
     ]
     code = f"import sys, connect_core.cli.app; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -30,6 +30,7 @@ from connect_core.service import native_connectors as native
 from connect_core.service.callers import ROLES, AccessRole, Caller, NotAllowed
 from connect_core.service.connectors import set_state
 from connect_core.service.dead_letters import Words
+from connect_core.service.letter_replays import Replay
 from connect_core.service.native_connectors import MadeFrom
 from connect_core.service.opened import AtWork, reading, storing, working
 
@@ -82,10 +83,17 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.receipts: ("viewer", lambda name: native_reports.receipts(name, limit=9)),
     native_reports.gaps: ("viewer", lambda name: native_reports.gaps(name, limit=9)),
     native_reports.waiting: ("viewer", lambda name: native_reports.waiting(name)),
+    native_reports.all_waiting: ("viewer", lambda name: native_reports.all_waiting()),
+    native_reports.letter: ("admin", lambda name: native_reports.letter(name, "1")),
+    native_reports.replay_preview: (
+        "admin",
+        lambda name: native_reports.replay_preview(name, Replay(Words()))["counts"],
+    ),
     native_reports.committed: ("viewer", lambda name: native_reports.committed(name)),
     native_reports.letters: ("viewer", lambda name: native_reports.letters(name, Words(), limit=9)),
     native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
+    native_documents.status: ("viewer", lambda name: native_documents.status(quiet)["connectors"]),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
     plugins.listed: ("viewer", lambda name: plugins.listed("file")),
     plugins.brought: ("viewer", lambda name: plugins.brought()),

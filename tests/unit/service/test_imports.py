@@ -62,3 +62,11 @@ def test_the_client_of_spark_is_loaded_with_the_first_job() -> None:
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["False", "True"]
+
+
+def test_what_asks_a_server_loads_no_ledger() -> None:
+    heavy = ["pyarrow", "numpy", "sqlalchemy", "pydantic", "duckdb", "connect_core.ledger", "connect_core.systems"]
+    imports = "connect_core.cli.app, connect_core.remote.installation, connect_core.remote.server"
+    script = f"import sys, {imports}; print([name for name in {heavy} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

@@ -101,7 +101,7 @@ def test_a_look_at_the_target_gives_bytes(opened: AtWork, folder: Path) -> None:
 def test_what_records_would_become(opened: AtWork) -> None:
     with pytest.raises(ConfigError, match="copy has no rules and no transforms"):
         trying.newest(trying.applied(opened, "copy"), 1)
-    rules.add(opened, "copy", "all", {"tags": "x"})
+    rules.changed(opened, "copy", rules.adding("copy", "all", {"tags": "x"}))
     becomes = [{"rule": "all", "to": None, "tags": "x", "key": None}]
     assert [(one["value"], one["becomes"]) for one in trying.newest(trying.applied(opened, "copy"), 1)] == [
         (b"three", becomes)
@@ -180,16 +180,16 @@ def test_without_consent_a_position_stays(opened: AtWork, run: str, said: list[s
 
 
 def test_rules_are_changed_one_by_one(opened: AtWork) -> None:
-    told = rules.add(opened, "copy", "hot", {"when": "$.n > 30"}, dry_run=True)
+    told = rules.changed(opened, "copy", rules.adding("copy", "hot", {"when": "$.n > 30"}), dry_run=True)
     assert (told["applied"], told["revision"], rules.listed(opened, "copy")) == (False, 1, [])
-    rules.add(opened, "copy", "hot", {"when": "$.n > 30"})
-    rules.add(opened, "copy", "all", {}, before="hot", enabled=False)
-    rules.set_options(opened, "copy", "hot", {"keys": "{$.n}"}, ["when"])
+    rules.changed(opened, "copy", rules.adding("copy", "hot", {"when": "$.n > 30"}))
+    rules.changed(opened, "copy", rules.adding("copy", "all", {}, before="hot", enabled=False))
+    rules.changed(opened, "copy", rules.setting("copy", "hot", {"keys": "{$.n}"}, ["when"]))
     assert rules.listed(opened, "copy") == [{"name": "all", "enabled": False}, {"name": "hot", "keys": "{$.n}"}]
-    rules.enable(opened, "copy", "all")
-    assert rules.delete(opened, "copy", "hot")["rules"] == [{"name": "all"}]
+    rules.changed(opened, "copy", rules.enabling("copy", "all"))
+    assert rules.changed(opened, "copy", rules.deleting("copy", "hot"))["rules"] == [{"name": "all"}]
     with pytest.raises(ConfigError, match="nothing to change"):
-        rules.set_options(opened, "copy", "all", {}, [])
+        rules.setting("copy", "all", {}, [])
 
 
 def test_health_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:

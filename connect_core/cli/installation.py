@@ -1,0 +1,109 @@
+"""Where commands work: the installation that this folder or the environment names, or one behind a server.
+
+Both do the same and give the same values, so that each command is written once. `local` calls the use cases, `remote`
+the API of a server (docs/command-line-elsewhere.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from connect_core.sdk.values import Json
+    from connect_core.service.backfill_runs import Request
+    from connect_core.service.connectors import Wish
+    from connect_core.service.dead_letters import Agree as AgreeOnLetters
+    from connect_core.service.dead_letters import Words
+    from connect_core.service.documents import Show
+    from connect_core.service.letter_replays import Replay
+    from connect_core.service.offsets import Agree
+    from connect_core.service.opened import Say
+    from connect_core.service.rules import RuleChange
+    from connect_core.service.run_report import RunListener
+    from connect_core.service.runs import How
+
+
+@dataclass(frozen=True)
+class NamedServer:
+    """What the options before a command, or the environment, say of a server; empty where nothing is said."""
+
+    url: str = ""
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+
+class Installation(Protocol):
+    """What a command may ask of either. Values and errors are those of the functions of `service`."""
+
+    def status(self, say: Say) -> Json: ...
+    def connectors(self, say: Say) -> list[Json]: ...
+    def connector(self, name: str, say: Say, *, revisions: bool) -> Json: ...
+    def set_state(self, name: str, state: Wish) -> Json: ...
+    def delete(self, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json: ...
+    def snapshot(self, name: str, tables: Sequence[str]) -> Json: ...
+
+    def runs(self, name: str, *, stream: str, last: int) -> list[Json]: ...
+    def receipts(self, name: str, *, run: str, stream: str, last: int) -> list[Json]: ...
+    def gaps(self, name: str) -> list[Json]: ...
+    def lag(self, name: str) -> list[Json]: ...
+    def offsets(self, name: str, *, stream: str) -> list[Json]: ...
+    def set_offset(
+        self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say
+    ) -> Json: ...
+
+    def would_change(self, paths: Sequence[Path], say: Say, *, infer_again: bool) -> list[Json]: ...
+    def apply(self, paths: Sequence[Path], *, why: str, say: Say, infer_again: bool, agree: Show) -> list[Json]: ...
+    def check(self, paths: Sequence[Path], say: Say, *, probe: bool) -> list[Json]: ...
+    def options(self, system: str, key: str) -> list[Json]: ...
+    def plugins(self, name: str) -> list[Json]: ...
+    def rules(self, name: str) -> list[Json]: ...
+    def change_rules(self, name: str, change: RuleChange, *, why: str, dry_run: bool) -> Json: ...
+
+    def run(self, name: str, how: How) -> Json: ...
+    def begin_backfill(self, name: str, request: Request, how: How) -> Json: ...
+    def verified(
+        self,
+        name: str,
+        *,
+        run: str,
+        since_s: float | None,
+        stream: str,
+        share: float,
+        listening: Callable[[], AbstractContextManager[RunListener]],
+    ) -> Json: ...
+
+    def dead_letters(self, name: str, words: Words, *, last: int) -> list[Json]: ...
+    def dead_letter(self, name: str, number: int) -> Json: ...
+    def replay_letters(self, name: str, wanted: Replay, agree: AgreeOnLetters, how: How) -> Json: ...
+
+
+_named: ContextVar[NamedServer] = ContextVar("named server", default=NamedServer())  # noqa: B039  it is frozen
+
+
+def name_server(named: NamedServer) -> None:
+    """For this command."""
+    _named.set(named)
+
+
+def server_named() -> NamedServer:
+    """By the options of this command, or the environment."""
+    return _named.get()
+
+
+def installation() -> Installation:
+    """Raises ConfigError where the server that is named cannot be called like that."""
+    named = server_named()
+    if not named.url:
+        from connect_core.cli.local import LocalInstallation
+
+        return LocalInstallation()
+    from connect_core.remote.client import ServerClient
+    from connect_core.remote.installation import RemoteInstallation
+    from connect_core.remote.server import server_of
+
+    return RemoteInstallation(ServerClient(server_of(named.url, named.token_file, named.ca_file)))

@@ -1,0 +1,272 @@
+"""An installation behind a server, as commands ask it: the values that the use cases give, from the answers of its API.
+
+What the API cannot do yet is refused with what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_core.errors import ConfigError, Retriable
+from connect_core.remote.client import ServerClient
+from connect_core.remote.values import at, timed
+
+if TYPE_CHECKING:
+    from connect_core.remote.operations import Listening
+    from connect_core.sdk.values import Json
+    from connect_core.service.backfill_runs import Request
+    from connect_core.service.connectors import Wish
+    from connect_core.service.dead_letters import Agree as AgreeOnLetters
+    from connect_core.service.dead_letters import Words
+    from connect_core.service.documents import Show
+    from connect_core.service.letter_replays import Replay
+    from connect_core.service.offsets import Agree
+    from connect_core.service.opened import Say
+    from connect_core.service.rules import RuleChange
+    from connect_core.service.runs import How
+
+_TIMES = 10
+"""So often a connector is looked at, or its rules are changed, while others change them."""
+_AGAIN = "Try again. Where it stays so, a proxy in front of the server leaves out its ETag"
+_STATUS = ("since", "last_settled")
+_CONNECTOR = ("since", "created_at", "applied_at")
+_LETTER = ("stored_at", "replayed_at", "discarded_at")
+
+
+class RemoteInstallation:
+    """An `Installation` of the command line."""
+
+    def __init__(self, client: ServerClient) -> None:
+        self._client = client
+
+    # ------------------------------------------------------------------------------------------------- connectors
+
+    def status(self, say: Say) -> Json:
+        told = self._client.get("/status")
+        told = {"version": told["version"], "server": self._client.server.url, **told}
+        timely: Json = timed(told, *_STATUS)
+        return timely
+
+    def connectors(self, say: Say) -> list[Json]:
+        found: list[Json] = timed(self._client.listed("/connectors", "connectors"), "since")
+        return found
+
+    def connector(self, name: str, say: Say, *, revisions: bool) -> Json:
+        for _ in range(_TIMES):  # as long as others change it between the two
+            told = self._client.get(f"{at(name)}/status")
+            document, revision = self._client.answered("GET", at(name))
+            if told["revision"] == revision:
+                break
+        else:
+            raise Retriable("Others change this connector all the time", where=f"connector {name}", next_step=_AGAIN)
+        first, second = dict[str, object](), dict[str, object]()
+        for key, value in timed(told, *_CONNECTOR).items():
+            (second if "created_at" in first else first)[key] = value
+        shown = {**first, "document": document, **second}
+        if revisions:
+            found = self._client.listed(f"{at(name)}/history", "revisions")[::-1]
+            keys = ("revision", "difference", "who", "why", "applied_at")
+            shown["revisions"] = timed([{key: one[key] for key in keys} for one in found], "applied_at")
+        return shown
+
+    def set_state(self, name: str, state: Wish) -> Json:
+        verb = {"paused": "pause", "running": "resume", "stopped": "stop"}[state]
+        return self._client.post(f"{at(name)}/{verb}")
+
+    def delete(self, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:
+        """That which was agreed on, and not another one that has the name since."""
+        seen = self._client.get(f"{at(name)}/status")
+        agree(seen["uid"])
+        headers, query = {"If-Match": f'"{seen["revision"]}"'}, {"force": True} if force else {}
+        return self._client.answered("DELETE", at(name), headers=headers, query=query).told
+
+    def snapshot(self, name: str, tables: Sequence[str]) -> Json:
+        return self._client.post(f"{at(name)}/snapshots", {"tables": list(tables)})
+
+    # ---------------------------------------------------------------------------------------------------- reports
+
+    def runs(self, name: str, *, stream: str, last: int) -> list[Json]:
+        found = self._of_each(name, "runs", "runs", last, stream=stream)
+        told: list[Json] = timed([*found], "started_at", "ended_at")
+        return sorted(told, key=lambda run: (run["started_at"], run["id"]), reverse=True)[:last]
+
+    def receipts(self, name: str, *, run: str, stream: str, last: int) -> list[Json]:
+        found = self._of_each(name, "receipts", "receipts", last, run=run, stream=stream)
+        told: list[Json] = timed([*found], "settled_at")
+        return sorted(told, key=lambda receipt: receipt["settled_at"], reverse=True)[:last]
+
+    def gaps(self, name: str) -> list[Json]:
+        from connect_core.service.reports import place_of_gap
+
+        told: list[Json] = timed([*self._of_each(name, "gaps", "gaps", None)], "stored_at")
+        return sorted(told, key=place_of_gap, reverse=True)
+
+    def lag(self, name: str) -> list[Json]:
+        told = [self._client.get(f"{at(name)}/lag")] if name else self._client.get("/lag")["connectors"]
+        found: list[Json] = timed(told, "settled_at", "since")
+        return found
+
+    def _of_each(self, name: str, path: str, key: str, last: int | None, **query: str) -> Iterator[Json]:
+        """Of a connector, or of all that there are, with its name before the rest."""
+        names = [name] if name else [one["name"] for one in self._client.listed("/connectors", "connectors")]
+        for one in names:
+            for found in self._client.listed(f"{at(one)}/{path}", key, last, **query):
+                yield {"connector": one, **found}
+
+    # ---------------------------------------------------------------------------------------------------- offsets
+
+    def offsets(self, name: str, *, stream: str) -> list[Json]:
+        found: list[Json] = timed(self._client.get(f"{at(name)}/offsets", stream=stream)["offsets"], "changed_at")
+        return found
+
+    def set_offset(
+        self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say
+    ) -> Json:
+        """What was agreed on: where a run has moved the offset since, nothing is changed."""
+        from connect_core.service.offsets import Move, Repeats
+
+        _refuse(abandon, "--abandon")
+        path = f"{at(name)}/offsets"
+        asked: Json = {"offsets": {partition: offset}}
+        seen = self._client.answered("PATCH", path, query={"preview": True}, body=asked).told
+        repeats, before, after = seen["repeats"][partition], seen["before"][partition], seen["after"][partition]
+        agree(Move(name, partition, before, after, Repeats(**repeats)))
+        asked |= {"why": why, "before": {partition: before}}
+        told = self._client.answered("PATCH", path, body=asked).told
+        was, now = told["incarnations"][partition]
+        return {
+            "connector": name,
+            "partition": partition,
+            "before": None if was is None else {"incarnation": was, "offset": told["before"][partition]},
+            "after": {"incarnation": now, "offset": told["after"][partition]},
+            "repeats": repeats,
+        }
+
+    # -------------------------------------------------------------------------------------------------- documents
+
+    def would_change(self, paths: Sequence[Path], say: Say, *, infer_again: bool) -> list[Json]:
+        from connect_core.remote import documents
+
+        _refuse(infer_again, "--infer-again")
+        return documents.would_change(self._client, paths, say)
+
+    def apply(self, paths: Sequence[Path], *, why: str, say: Say, infer_again: bool, agree: Show) -> list[Json]:
+        from connect_core.remote import documents
+
+        _refuse(infer_again, "--infer-again")
+        return documents.apply(self._client, paths, why, say)
+
+    def check(self, paths: Sequence[Path], say: Say, *, probe: bool) -> list[Json]:
+        from connect_core.remote import documents
+
+        return documents.check(self._client, paths, probe=probe)
+
+    def options(self, system: str, key: str) -> list[Json]:
+        found = self._client.get(f"/plugins/{system}")["options"]
+        told = [one for one in found if key in ("", one["name"])]
+        if not told:
+            names = ", ".join(sorted({one["name"] for one in found}))
+            raise ConfigError(f'{system} has no option "{key}"', next_step=f"It has {names}")
+        return told
+
+    def plugins(self, name: str) -> list[Json]:
+        from connect_core.service.plugin_names import of_name
+
+        return of_name(self._client.get("/plugins")["plugins"], name)
+
+    def rules(self, name: str) -> list[Json]:
+        found: list[Json] = self._client.get(f"{at(name)}/rules")["rules"]
+        return found
+
+    def change_rules(self, name: str, change: RuleChange, *, why: str, dry_run: bool) -> Json:
+        for _ in range(_TIMES):
+            told, revision = self._client.answered("GET", f"{at(name)}/rules")
+            asked = {"rules": change(told["rules"]), "why": why}
+            headers, query = {"If-Match": f'"{revision}"'}, {"preview": True} if dry_run else {}
+            try:
+                return self._client.answered("PUT", f"{at(name)}/rules", body=asked, headers=headers, query=query).told
+            except Retriable as error:
+                if type(error) is not Retriable:
+                    raise
+        raise Retriable("Others change these rules all the time", where=f"connector {name}", next_step=_AGAIN)
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def run(self, name: str, how: How) -> Json:
+        from connect_core.remote.operations import done
+
+        _refuse(how.window_s, "--window")
+        _refuse(how.engine, "--engine")
+        return done(self._client, name, "runs", {"accept_gaps": how.accept_gaps}, how.listening)
+
+    def begin_backfill(self, name: str, request: Request, how: How) -> Json:
+        from connect_core.remote.operations import done
+
+        _refuse(how.engine, "--engine")
+        asked = {**request.asked(), "id": request.id, "accept_gaps": request.accept_gaps, "why": request.why}
+        asked["sink"] = _pairs(request.sink)
+        told: Json = timed(done(self._client, name, "backfills", asked, how.listening), "created_at", "ended_at")
+        return told
+
+    def verified(
+        self, name: str, *, run: str, since_s: float | None, stream: str, share: float, listening: Listening
+    ) -> Json:
+        from connect_core.remote.operations import done
+
+        asked = {
+            "run": run,
+            "since": "" if since_s is None else f"{since_s:f}s",
+            "stream": stream,
+            "share": "" if share >= 1 else f"{share * 100:f}%",
+        }
+        told: Json = timed(done(self._client, name, "verifications", asked, listening), "settled_at")
+        return told
+
+    def dead_letters(self, name: str, words: Words, *, last: int) -> list[Json]:
+        query = {key: value for key, value in words.asked().items() if key != "ids"}
+        if words.ids:
+            query["id"] = list(words.ids)
+        path = f"{at(name)}/dead-letters"
+        found: list[Json] = timed(self._client.listed(path, "dead_letters", last, state=words.state, **query), *_LETTER)
+        return found
+
+    def dead_letter(self, name: str, number: int) -> Json:
+        told: Json = timed(self._client.get(f"{at(name)}/dead-letters/{number}"), *_LETTER)
+        return {**told, "original": str(told["original"]).encode()}
+
+    def replay_letters(self, name: str, wanted: Replay, agree: AgreeOnLetters, how: How) -> Json:
+        """Of those that were there when somebody agreed."""
+        from connect_core.remote.operations import done
+        from connect_core.service.dead_letters import Count, LettersPreview
+
+        _refuse(how.engine, "--engine")
+        asked = {**wanted.words.asked(), "again": wanted.again, "sink": _pairs(wanted.sink), "why": wanted.why}
+        path = f"{at(name)}/dead-letters/replays/preview"
+        seen = self._client.judged(path, {key: value for key, value in asked.items() if value})
+        if not seen["counts"] and not seen["resumed"]:
+            return {"connector": name, "left_out": seen["left_out"], "replays": []}
+        counts = tuple(Count(**one) for one in seen["counts"])
+        agree(LettersPreview(name, counts, seen["left_out"], tuple(seen["resumed"]), seen["delivered"]))
+        asked["until"] = asked.get("until") or ("" if wanted.words.ids else seen["until"])
+        told: Json = timed(
+            done(self._client, name, "dead-letters/replays", asked, how.listening), "created_at", "ended_at"
+        )
+        return told
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE. Raises ConfigError."""
+    pairs = [one.partition("=") for one in given]
+    if wrong := [one for one, (_, sign, _) in zip(given, pairs, strict=True) if not sign]:
+        raise ConfigError(f"--sink {wrong[0]!r} is not KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def _refuse(given: object, option: str) -> None:
+    if given:
+        raise ConfigError(
+            f"{option} is not there for another host: its server has no such request",
+            next_step=f"Leave {option} out, or give the command on the host of the server without --server",
+        )
