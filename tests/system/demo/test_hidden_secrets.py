@@ -92,17 +92,17 @@ def _rest(airflow: stack.Stack) -> str:
 
 
 def _answers(rest: httpx.Client, connectors: list[str]) -> Iterator[str]:
-    """Of every route that is read."""
-    routes = rest.get("/openapi.json").json()["paths"]
-    for path in (path for path, methods in routes.items() if "get" in methods):
-        if "{" not in path and path != "/connectors/stopAll":
-            yield rest.get(path).text
-        elif path.count("{") == 1 and any(f"{{{word}}}" in path for word in ("name", "connector", "connectorName")):
-            before, _, rest_of = path.partition("{")
+    """Of every route of the three APIs that is read: of all connectors, and of each of these. No GET changes anything
+    but those of RocketMQ Connect, which end with a verb."""
+    for below in ("", "/kc", "/api/v1"):
+        routes = rest.get(f"{below}/openapi.json").json()["paths"]
+        for path in (path for path, methods in routes.items() if "get" in methods):
+            before, named, rest_of = path.partition("{")
             behind = rest_of.partition("}")[2]
-            if behind.endswith(("/stop", "/pause", "/resume", "/enable", "/disable")):
+            if "{" in behind or behind.endswith(("/stop", "/pause", "/resume", "/events")) or "all" in path.lower():
                 continue
-            yield from (rest.get(f"{before}{name}{behind}").text for name in connectors)
+            of = connectors if named else [""]
+            yield from (rest.get(f"{below}{before}{name}{behind}").text for name in of)
 
 
 def _of_airflow(airflow: stack.Stack, connectors: list[str]) -> Iterator[str]:
