@@ -99,7 +99,11 @@ def _answers(rest: httpx.Client, connectors: list[str]) -> Iterator[str]:
         for path in (path for path, methods in routes.items() if "get" in methods):
             before, named, rest_of = path.partition("{")
             behind = rest_of.partition("}")[2]
-            if "{" in behind or behind.endswith(("/stop", "/pause", "/resume", "/events")) or "all" in path.lower():
+            if (
+                "{" in behind
+                or behind.endswith(("/stop", "/pause", "/resume", "/events"))
+                or path.lower().endswith("all")
+            ):
                 continue
             of = connectors if named else [""]
             yield from (rest.get(f"{below}{before}{name}{behind}").text for name in of)
