@@ -32,6 +32,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST, description="Entries of a page")]
 After = Annotated[str, Query(description="`after` of the page before; empty for the first")]
 Preview = Annotated[bool, Query(description="Say what would change, and change nothing")]
 Document = Annotated[dict[str, Any], AfterValidator(storable)]
+Text = Annotated[str, AfterValidator(storable)]
 
 
 class Given(BaseModel):

@@ -108,6 +108,14 @@ MOVED = {
     "after": {PARTITION: 0},
     "incarnations": {PARTITION: [0, 0]},
 }
+UNDONE = {
+    "applied": True,
+    "connector": "copy",
+    "partition": PARTITION,
+    "before": {"incarnation": 0, "offset": 0},
+    "after": {"incarnation": 0, "offset": 14},
+    "repeats": {"receipts": 0, "records": 0, "bytes_read": 0, "at_most": False},
+}
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
 SHOWN_LETTER = LETTER | {"key": None, "headers": [], "timestamp_ms": None, "whole": True, "original": "one, two"}
 TO_REPLAY = {

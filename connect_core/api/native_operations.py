@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Given, Limit, Name, storable
+from connect_core.api.native_asked import After, Given, Limit, Name, Text
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.errors import WaybillError
@@ -26,7 +26,6 @@ from connect_core.service.operation_kinds import replay_of
 _LOOK_EVERY_S, _BEAT_EVERY_S = 0.5, 10.0
 _LOCATION = {"Location": "Where the operation is"}
 _EVENTS = 'id: 3\nevent: progress\ndata: {"id": "1m8kf4j1q9w38", "state": "running"}\n\n'
-Text = Annotated[str, AfterValidator(storable)]
 Options = Annotated[dict[Text, Text], Field(description="Options of the sink that differ")]
 
 

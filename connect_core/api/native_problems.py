@@ -22,7 +22,7 @@ from connect_core.service.callers import NotAllowed
 from connect_core.service.first_answers import KeyInUse, KeyReused
 from connect_core.service.flat_connectors import hidden_text
 from connect_core.service.native_connectors import RevisionNeeded, Stale
-from connect_core.service.native_reports import StillRuns
+from connect_core.service.standing_still import StillRuns
 from connect_core.service.visible import NotFound
 
 PREFIX = "/api/v1"

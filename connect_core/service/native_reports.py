@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Json
-from connect_core.service import callers, connectors, dead_letters, lag, letter_replays, offsets, reports
+from connect_core.service import callers, dead_letters, lag, letter_replays, offsets, reports
 from connect_core.service.dead_letters import Words
 from connect_core.service.letter_replays import Replay
 from connect_core.service.opened import Say, reading, working
 from connect_core.service.pages import ListPage, page, place_of
+from connect_core.service.standing_still import require_still
 from connect_core.service.streams import ALL, of_stream
 from connect_core.service.visible import NotFound, named, visible
 
@@ -130,10 +131,6 @@ def replay_preview(name: str, wanted: Replay) -> Json:
     return told | {"counts": counts, "left_out": dict(found.left_out), "resumed": list(found.resumed)}
 
 
-class StillRuns(ConfigError):
-    """The connector has to be paused or stopped before."""
-
-
 def move(
     name: str,
     wanted: Mapping[str, int | None],
@@ -152,12 +149,8 @@ def move(
     if not wanted:
         raise ConfigError("There is nothing to move", faults=(Fault("offsets", "names no partition"),))
     with working() as opened:
-        now = connectors.states(opened, [found], say)[name].state
-        if not preview and now not in ("paused", "stopped"):
-            raise StillRuns(
-                f"Connector {name} is {now}, and its offsets are moved while it is paused or stopped",
-                next_step=f"POST /api/v1/connectors/{name}/pause",
-            )
+        if not preview:
+            require_still(opened, found, say)
         return offsets.set_offsets(
             opened, name, wanted, why=why, still=lambda _: None, say=say, preview=preview, seen=seen
         )

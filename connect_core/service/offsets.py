@@ -184,9 +184,7 @@ def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     part = partition_of(assignment, partition)
-    before = opened.ledger.positions(connector.uid, LIVE, [part])[part]
-    change = opened.ledger.last_change(connector.uid, LIVE, part)
-    wanted = change.before if change else before
+    before, wanted, change = _undone(opened, connector, part)
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
     with _leases(opened, connector, assignment, [part], say) as leases:
@@ -195,6 +193,27 @@ def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -
             leases, connector.uid, LIVE, part, who=opened.settings.user, session=_session(opened, connector, before)
         )
     return _moved(name, partition, before, after, repeats)
+
+
+def undo_preview(opened: Opened, name: str, partition: str) -> Json:
+    """What `undo` would do, and the change by hand that it would take back, as `undone`; nothing is changed."""
+    connector = opened.ledger.connector(name)
+    part = partition_of(assignment_of(opened, connector), partition)
+    before, wanted, change = _undone(opened, connector, part)
+    if change is None:
+        raise ConfigError("There is no change of this offset to undo", where=f"connector {name}, partition {part.key}")
+    repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
+    undone = {"who": change.who, "at": change.changed_at, "built_on": change.built_on, "newest_run": change.newest_run}
+    return _moved(name, partition, before, wanted, repeats) | {"undone": undone}
+
+
+def _undone(
+    opened: Opened, connector: Connector, partition: Partition
+) -> tuple[Position | None, Position | None, LastChange | None]:
+    """Where the partition is, where it was before the last change by hand, and that change."""
+    before = opened.ledger.positions(connector.uid, LIVE, [partition])[partition]
+    change = opened.ledger.last_change(connector.uid, LIVE, partition)
+    return before, change.before if change else before, change
 
 
 def _session(opened: Opened, connector: Connector, before: Position | None) -> Json | None:

@@ -103,6 +103,7 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
     ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
+    ("POST", f"{_NATIVE}/offsets/undo"): Call("admin", "one", {"partition": "a"}, 409),
     ("POST", "/api/v1/plugins/reload"): Call("operator", "server"),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
