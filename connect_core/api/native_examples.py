@@ -116,6 +116,18 @@ UNDONE = {
     "after": {"incarnation": 0, "offset": 14},
     "repeats": {"receipts": 0, "records": 0, "bytes_read": 0, "at_most": False},
 }
+EXPORTED = {
+    "version": 1,
+    "connector": "copy",
+    "offsets": [{"partition": PARTITION, "incarnation": 0, "offset": 14, "evidence": {"size": 14}}],
+}
+IMPORTED = {
+    "applied": True,
+    "connector": "copy",
+    "before": {PARTITION: None},
+    "after": {PARTITION: 14},
+    "kept": [],
+}
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
 SHOWN_LETTER = LETTER | {"key": None, "headers": [], "timestamp_ms": None, "whole": True, "original": "one, two"}
 TO_REPLAY = {

@@ -1,17 +1,19 @@
-"""Offsets that are put back as they were."""
+"""Offsets that are put back as they were, and that another ledger takes over."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
+from pydantic import BeforeValidator
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import Given, Name, Text
+from connect_core.api.native_asked import Given, Name, Text, storable
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_offsets as native
+from connect_core.service.offset_exports import ExportedOffsets
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +25,31 @@ class UndoGiven(Given):
     preview: bool = False
 
 
+class ImportGiven(Given):
+    """`exported` as the export has given it; with `preview` nothing is committed."""
+
+    exported: Annotated[ExportedOffsets, BeforeValidator(storable)]
+    why: Text = ""
+    preview: bool = False
+
+
 def add(routes: APIRouter) -> None:
     one = "/connectors/{name}/offsets"
     undone = "Undo the last change by hand of a partition's offset"
     added(routes, "POST", f"{one}/undo", undo_offset, undone, examples.UNDONE)
+    told = {"exported": examples.EXPORTED, "notices": []}
+    added(routes, "GET", f"{one}/export", export_offsets, "Committed offsets, for an import with another ledger", told)
+    taken = "Commit the offsets that an export has given, all or none"
+    added(routes, "POST", f"{one}/import", import_offsets, taken, examples.IMPORTED)
 
 
 def undo_offset(name: Name, given: UndoGiven) -> Any:
     return JsonAnswer(native.undo(name, given.partition, _log.info, preview=given.preview))
+
+
+def export_offsets(name: Name) -> Any:
+    return JsonAnswer(native.exported(name))
+
+
+def import_offsets(name: Name, given: ImportGiven) -> Any:
+    return JsonAnswer(native.taken_over(name, given.exported, _log.info, why=given.why, preview=given.preview))

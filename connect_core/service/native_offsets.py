@@ -1,4 +1,4 @@
-"""Offsets that are put back, for the routes of Waybill's own API.
+"""Offsets that are put back, and that another ledger takes over, for the routes of Waybill's own API.
 
 Each function asks what the caller may, and raises NotFound for a connector that is not there for it.
 """
@@ -6,8 +6,9 @@ Each function asks what the caller may, and raises NotFound for a connector that
 from __future__ import annotations
 
 from connect_core.sdk.values import Json
-from connect_core.service import callers, offsets
-from connect_core.service.opened import Say, working
+from connect_core.service import callers, offset_exports, offsets
+from connect_core.service.offset_exports import ExportedOffsets
+from connect_core.service.opened import Say, reading, working
 from connect_core.service.standing_still import require_still
 from connect_core.service.visible import named
 
@@ -23,3 +24,25 @@ def undo(name: str, partition: str, say: Say, *, preview: bool) -> Json:
             return {"applied": False, **offsets.undo_preview(opened, name, partition)}
         require_still(opened, found, say)
         return {"applied": True, **offsets.undo(opened, name, partition, agree=lambda _: None, say=say)}
+
+
+def exported(name: str) -> Json:
+    """What `taken_over` takes in another installation, as `exported`, and `notices` of what another ledger does not
+    know. Raises ConfigError where nothing is committed yet."""
+    callers.require("admin", name)
+    named(name)
+    notices: list[str] = []
+    with reading() as opened:
+        return {"exported": offset_exports.exported(opened, name, notices.append), "notices": notices}
+
+
+def taken_over(name: str, taken: ExportedOffsets, say: Say, *, why: str, preview: bool) -> Json:
+    """Commits them, all or none; with `preview` it says what that `repeats`, and commits nothing. Raises as `undo`
+    does, and ConfigError where the source is not what it was when they were exported."""
+    callers.require("admin", name)
+    found = named(name)
+    with working() as opened:
+        if not preview:
+            require_still(opened, found, say)
+        told = offset_exports.imported(opened, name, taken, why=why, agree=lambda _: None, say=say, preview=preview)
+    return {"applied": not preview, **told}

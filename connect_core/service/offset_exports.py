@@ -32,8 +32,8 @@ class ExportedOffset(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     partition: str
-    incarnation: int = Field(ge=0)
-    offset: int = Field(ge=0)
+    incarnation: int = Field(ge=0, lt=1 << 63)
+    offset: int = Field(ge=0, lt=1 << 63)
     evidence: dict[str, Any]
 
 
@@ -85,9 +85,11 @@ def read_exported(file: Path) -> ExportedOffsets:
         raise ConfigError("These are no exported offsets", where=str(file), faults=faults) from None
 
 
-def imported(opened: AtWork, name: str, taken: ExportedOffsets, *, why: str, agree: Agree, say: Say) -> Json:
+def imported(
+    opened: AtWork, name: str, taken: ExportedOffsets, *, why: str, agree: Agree, say: Say, preview: bool = False
+) -> Json:
     """Commits them, all or none; other partitions stay where they are. Raises ConfigError where the source is
-    not what it was when they were exported."""
+    not what it was when they were exported. With `preview` nobody is asked and nothing is committed."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     after = {
@@ -97,17 +99,23 @@ def imported(opened: AtWork, name: str, taken: ExportedOffsets, *, why: str, agr
     before = opened.ledger.positions(connector.uid, LIVE, list(after))
     with ExitStack() as resources:
         _require_the_same(systems.source(revealed(opened.resolved(connector).source), resources), after, name)
+    repeated: Json = {}
     for part, wanted in after.items():
         at = before[part]
         repeats = opened.ledger.repeats(connector.uid, LIVE, part, at, wanted)
-        agree(Move(name, part.key, at.offset if at else None, wanted.offset, repeats))
-    moved_together(opened, connector, assignment, before, after, why=why, kind="import", still=lambda _: None, say=say)
-    return {
+        repeated[part.key] = vars(repeats)
+        if not preview:
+            agree(Move(name, part.key, at.offset if at else None, wanted.offset, repeats))
+    told = {
         "connector": name,
         "before": {part.key: at.offset if at else None for part, at in before.items()},
         "after": {part.key: at.offset for part, at in after.items()},
         "kept": [one.key for one in _others(list(assignment.shares), after)],
     }
+    if preview:
+        return told | {"repeats": repeated}
+    moved_together(opened, connector, assignment, before, after, why=why, kind="import", still=lambda _: None, say=say)
+    return told
 
 
 def _others(known: Sequence[Partition], taken: dict[Partition, Position]) -> list[Partition]:

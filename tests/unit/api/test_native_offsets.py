@@ -1,4 +1,4 @@
-"""Offsets that are put back as they were, by Waybill's own API."""
+"""Offsets that are put back as they were, and that another ledger takes over, by Waybill's own API."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.unit.api.native import client, create, got, moved, places, problem, s
 
 __all__ = ["client", "server"]
 ONE = "/connectors/copy"
+EXPORTED = {"partition": "a", "incarnation": 0, "offset": 0, "evidence": {}}
 
 
 @pytest.fixture
@@ -48,3 +49,43 @@ def test_an_undo_names_a_partition_that_there_is(ran: httpx.Client) -> None:
     told = problem(ran.post(f"{ONE}/offsets/undo", json={"partition": "nothing"}), 422, "invalid")
     assert 'no partition "nothing"' in told["detail"]
     assert places(ran.post(f"{ONE}/offsets/undo", json={}), 400, "malformed") == ["partition"]
+
+
+def test_what_was_exported_is_imported_all_or_none(ran: httpx.Client, folder: Path) -> None:
+    told = got(ran, f"{ONE}/offsets/export")
+    exported, (one,) = told["exported"], told["exported"]["offsets"]
+    assert (exported["connector"], one["offset"], told["notices"]) == ("copy", 14, [])
+    asked = {"exported": exported, "why": "moved house"}
+    create(ran, "b", source={"file": {"path": "logs/a.log"}})
+    problem(ran.get("/connectors/b/offsets/export"), 422, "invalid")
+    problem(ran.post("/connectors/b/offsets/import", json=asked), 409, "still-runs")
+    ran.post("/connectors/b/stop")
+    preview = ran.post("/connectors/b/offsets/import", json={**asked, "preview": True}).json()
+    assert (preview["applied"], preview["after"]) == (False, {one["partition"]: 14})
+    assert preview["repeats"][one["partition"]]["records"] == 0
+    assert [at["offset"] for at in got(ran, "/connectors/b/offsets")["offsets"]] == [0]
+    done = ran.post("/connectors/b/offsets/import", json=asked).json()
+    assert done == {key: value for key, value in preview.items() if key != "repeats"} | {"applied": True}
+    assert got(ran, "/connectors/b/offsets/export")["exported"]["offsets"] == [one]
+    (folder / "logs" / "a.log").write_text("another file\n")
+    told = problem(ran.post("/connectors/b/offsets/import", json=asked), 422, "invalid")
+    assert "is not what it was" in told["detail"]
+
+
+@pytest.mark.parametrize("evidence", [{}, {"size": "x"}, {"head": 1, "inode": []}, {"a": {"b": None}}])
+def test_evidence_that_no_export_has_given_fails_nothing_in_the_server(ran: httpx.Client, evidence: object) -> None:
+    ran.post(f"{ONE}/pause")
+    exported = got(ran, f"{ONE}/offsets/export")["exported"]
+    exported["offsets"][0]["evidence"] = evidence
+    for given in (exported, exported | {"offsets": [exported["offsets"][0] | {"incarnation": 7}]}):
+        assert ran.post(f"{ONE}/offsets/import", json={"exported": given, "preview": True}).status_code in (200, 422)
+
+
+def test_what_is_no_export_is_refused_by_its_place(ran: httpx.Client) -> None:
+    for given, place in (
+        ({"version": 2, "connector": "c", "offsets": [EXPORTED]}, "exported.version"),
+        ({"version": 1, "connector": "c", "offsets": []}, "exported.offsets"),
+        ({"version": 1, "connector": "c", "offsets": [EXPORTED, EXPORTED]}, "exported.offsets"),
+        ({"version": 1, "connector": "c", "offsets": [EXPORTED | {"offset": 1 << 63}]}, "exported.offsets[0].offset"),
+    ):
+        assert place in places(ran.post(f"{ONE}/offsets/import", json={"exported": given}), 400, "malformed")

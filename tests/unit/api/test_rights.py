@@ -15,6 +15,7 @@ import pytest
 from starlette.routing import BaseRoute, Mount, Route
 
 from connect_core.api.app import made
+from connect_core.api.native_examples import EXPORTED
 from connect_core.ledger import Connector, Ledger
 from connect_core.service import access, flat_connectors, operations
 from connect_core.service.callers import ROLES, AccessRole
@@ -104,6 +105,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
     ("POST", f"{_NATIVE}/offsets/undo"): Call("admin", "one", {"partition": "a"}, 409),
+    ("GET", f"{_NATIVE}/offsets/export"): Call("admin", "one", None, 422),
+    ("POST", f"{_NATIVE}/offsets/import"): Call("admin", "one", {"exported": EXPORTED}, 409),
     ("POST", "/api/v1/plugins/reload"): Call("operator", "server"),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),

@@ -33,12 +33,16 @@ from connect_core.service.connectors import set_state
 from connect_core.service.dead_letters import Words
 from connect_core.service.letter_replays import Replay
 from connect_core.service.native_connectors import MadeFrom
+from connect_core.service.offset_exports import ExportedOffset, ExportedOffsets
 from connect_core.service.opened import AtWork, reading, storing, working
 
 SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 
 DOCUMENT = {"version": 1, "source": {"file": {"path": "logs/b.log"}}, "sink": {"file": {"path": "out/b.txt"}}}
 ANY = MadeFrom(any=True)
+EXPORTED = ExportedOffsets(
+    version=1, connector="c", offsets=(ExportedOffset(partition="a", incarnation=0, offset=0, evidence={}),)
+)
 
 
 def quiet(_: str) -> None: ...
@@ -94,6 +98,11 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.letters: ("viewer", lambda name: native_reports.letters(name, Words(), limit=9)),
     native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
     native_offsets.undo: ("admin", lambda name: native_offsets.undo(name, "a", quiet, preview=True)),
+    native_offsets.exported: ("admin", lambda name: native_offsets.exported(name)),
+    native_offsets.taken_over: (
+        "admin",
+        lambda name: native_offsets.taken_over(name, EXPORTED, quiet, why="", preview=True),
+    ),
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
     native_documents.status: ("viewer", lambda name: native_documents.status(quiet)["connectors"]),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
