@@ -12,7 +12,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from connect_core import __version__
-from connect_core.api import native_connectors, native_documents, native_offsets, native_operations, native_reports
+from connect_core.api import (
+    native_backfills,
+    native_connectors,
+    native_documents,
+    native_offsets,
+    native_operations,
+    native_reports,
+)
 from connect_core.api.idempotency import Idempotent
 from connect_core.api.native_problems import of_error, of_status
 from connect_core.api.native_said import SCHEMAS
@@ -36,6 +43,7 @@ def made() -> FastAPI:
         ("Connectors", native_connectors.add),
         ("Reports", native_reports.add),
         ("Offsets", native_offsets.add),
+        ("Backfills", native_backfills.add),
         ("Operations", native_operations.add),
         ("Documents and server", native_documents.add),
     ):

@@ -164,6 +164,23 @@ PLUGIN = {
     "installed": "0.1.0",
 }
 OPTION = {"name": "path", "role": "source", "type": "text", "required": True, "description": "Which files to read"}
+BACKFILL = {
+    "connector": "copy",
+    "stream": "backfill-1m8kf4j1q9w38",
+    "kind": "backfill",
+    "state": "failed",
+    "asked": {"ranges": [f"{PARTITION}:0-14"]},
+    "sink": {},
+    "revision": 1,
+    "who": "token ci from 192.0.2.7",
+    "why": "",
+    "created_at": AT,
+    "ended_at": AT,
+    "open": [],
+    "done": 4,
+    "planned": 14,
+    "parts": [{"partition": PARTITION, "incarnation": 0, "begin": 0, "end": 14, "done": 4}],
+}
 OPERATION = {
     "id": "1m8kf4j1q9w38",
     "connector": "copy",

@@ -24,7 +24,7 @@ from connect_core.service.json_values import plain
 from connect_core.service.operation_kinds import replay_of
 
 _LOOK_EVERY_S, _BEAT_EVERY_S = 0.5, 10.0
-_LOCATION = {"Location": "Where the operation is"}
+LOCATION = {"Location": "Where the operation is"}
 _EVENTS = 'id: 3\nevent: progress\ndata: {"id": "1m8kf4j1q9w38", "state": "running"}\n\n'
 Options = Annotated[dict[Text, Text], Field(description="Options of the sink that differ")]
 
@@ -81,7 +81,7 @@ def add(routes: APIRouter) -> None:
         ("/dead-letters/replays", begin_replay, "Send rejected records again"),
     ):
         path = f"{one}{path}"
-        added(routes, "POST", path, handler, summary, examples.OPERATION, status=202, headers=_LOCATION)
+        added(routes, "POST", path, handler, summary, examples.OPERATION, status=202, headers=LOCATION)
     looked = f"{one}/dead-letters/replays/preview"
     added(routes, "POST", looked, preview_replay, "What such a replay would send; nothing is begun", examples.TO_REPLAY)
     listed = {"operations": [examples.OPERATION], "after": None}
@@ -169,7 +169,11 @@ def _is_over(now: Json) -> bool:
 
 def _begun(request: Request, name: str, kind: str, given: Given) -> Any:
     """Only what was said is kept of it."""
-    told = operations.begin(name, kind, given.model_dump(by_alias=True, exclude_defaults=True))
+    return begun_answer(request, operations.begin(name, kind, given.model_dump(by_alias=True, exclude_defaults=True)))
+
+
+def begun_answer(request: Request, told: Json) -> JsonAnswer:
+    """Of an operation that was begun."""
     return JsonAnswer(
         told, status_code=202, headers={"Location": f"{request.scope['root_path']}/operations/{told['id']}"}
     )

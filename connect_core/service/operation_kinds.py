@@ -93,6 +93,9 @@ def _request(asked: Json, number: str = "") -> Request:
 
 
 def _check_backfill(asked: Json) -> None:
+    """With a `stream` it goes on with one that there is."""
+    if asked.get("stream"):
+        return
     request = _request(asked)
     if not request.says_what() and not request.id:
         words = "say from (and to), or ranges, or run; or the id of one to continue"
@@ -105,12 +108,16 @@ def _options(asked: Json) -> tuple[str, ...]:
 
 
 def _backfill(opened: AtWork, operation: Operation, telling: Telling) -> Json:
-    request = _request(operation.asked, operation.id)
-    return backfill_runs.begin(opened, operation.connector, request, _how(telling, operation.asked))
+    how = _how(telling, operation.asked)
+    if stream := operation.asked.get("stream"):
+        return backfill_runs.resume(opened, operation.connector, stream, how)
+    return backfill_runs.begin(opened, operation.connector, _request(operation.asked, operation.id), how)
 
 
 def _backfill_again(operation: Operation) -> str:
     number, name = operation.asked.get("id") or operation.id, operation.connector
+    if stream := operation.asked.get("stream"):
+        return f"POST /api/v1/connectors/{name}/backfills/{stream}/resume: it continues"
     return (
         f'POST /api/v1/connectors/{name}/backfills with {{"id": "{number}"}}, or, where it had begun nothing yet, with'
         f" the same words: it continues; or waybill backfills resume {name} {number}"
@@ -119,7 +126,8 @@ def _backfill_again(operation: Operation) -> str:
 
 def _backfill_streams(opened: Opened, operation: Operation) -> Sequence[str]:
     number = operation.asked.get("id") or operation.id
-    names = (f"backfill-{number}", f"replay-{number}")
+    stream = operation.asked.get("stream")
+    names = (stream,) if stream else (f"backfill-{number}", f"replay-{number}")
     found = opened.ledger.backfills(operation.uid)
     return [one.stream for one in found if one.stream in names and one.state in UNFINISHED]
 

@@ -41,7 +41,7 @@ def begin(name: str, kind: str, asked: Json) -> Json:
     callers.require(_needed(kind, asked), name)
     uid = named(name).uid
     KINDS[kind].check(asked)
-    if kind == "backfill" and not asked.get("id") and (key := request_key()):
+    if kind == "backfill" and not (asked.get("id") or asked.get("stream")) and (key := request_key()):
         asked = {**asked, "id": f"key-{key}"}  # the same request again, by another process, goes on with it
     with working() as opened:
         if len(opened.ledger.operations(only_open=True)) >= MOST_WAITING:
