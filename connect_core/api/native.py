@@ -16,6 +16,7 @@ from connect_core.api import (
     native_backfills,
     native_connectors,
     native_documents,
+    native_letters,
     native_offsets,
     native_operations,
     native_reports,
@@ -44,6 +45,7 @@ def made() -> FastAPI:
         ("Reports", native_reports.add),
         ("Offsets", native_offsets.add),
         ("Backfills", native_backfills.add),
+        ("Dead letters", native_letters.add),
         ("Operations", native_operations.add),
         ("Documents and server", native_documents.add),
     ):

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from connect_core.api.changing import changing
+from connect_core.service.dead_letters import Words
 from connect_core.service.native_connectors import MadeFrom
 from connect_core.service.pages import MOST
 
@@ -39,6 +40,21 @@ class Given(BaseModel):
     """A body: what it does not know is a fault."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class LettersGiven(Given):
+    """Dead letters by their numbers, or by what they have in common."""
+
+    ids: list[Annotated[int, Field(strict=True, ge=1, lt=1 << 63)]] = Field(default_factory=list)
+    stage: Text = ""
+    since: Text = ""
+    until: Text = ""
+    partition: Text = ""
+    reason: Text = ""
+    run: Text = ""
+
+    def words(self) -> Words:
+        return Words(self.stage, self.since, self.until, self.partition, self.reason, self.run, ids=tuple(self.ids))
 
 
 class Documents(Given):

@@ -129,6 +129,7 @@ IMPORTED = {
     "kept": [],
 }
 LETTER = {"id": 7, "state": "open", "partition": PARTITION, "offset": 4, "stage": "parse", "message": "is no JSON"}
+GIVEN_UP = {"applied": True, "connector": "copy"}
 SHOWN_LETTER = LETTER | {"key": None, "headers": [], "timestamp_ms": None, "whole": True, "original": "one, two"}
 TO_REPLAY = {
     "connector": "copy",

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Given, Limit, Name, Text
+from connect_core.api.native_asked import After, Given, LettersGiven, Limit, Name, Text
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.errors import WaybillError
@@ -57,16 +57,9 @@ class VerificationGiven(Given):
     share: Text = ""
 
 
-class ReplayGiven(Given):
+class ReplayGiven(LettersGiven):
     """Dead letters by their numbers, or by what they have in common; with `again` also what was replayed."""
 
-    ids: list[Annotated[int, Field(strict=True, ge=1, lt=1 << 63)]] = Field(default_factory=list)
-    stage: Text = ""
-    since: Text = ""
-    until: Text = ""
-    partition: Text = ""
-    reason: Text = ""
-    run: Text = ""
     again: bool = False
     sink: Options = Field(default_factory=dict)
     why: Text = ""

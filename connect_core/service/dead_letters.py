@@ -27,6 +27,7 @@ __all__ = [
     "Count",
     "LettersPreview",
     "Words",
+    "chosen",
     "discard",
     "erase",
     "export",
@@ -129,12 +130,23 @@ def erase(opened: Opened, name: str, words: Words, agree: Agree, *, why: str = "
     return {"connector": name, "erased": _done(opened, opened.ledger.erase_dead_letters, name, words, wanted, why)}
 
 
+def chosen(opened: Opened, name: str, words: Words, *, still_open: bool) -> list[Count]:
+    """What `discard`, or `erase`, would be asked to agree to."""
+    ledger, connector = opened.ledger, opened.ledger.connector(name)
+    require_known(ledger, connector, words)
+    return ledger.count_dead_letters(connector.uid, _standing(words, still_open))
+
+
+def _standing(words: Words, still_open: bool) -> Wanted:
+    return replace(wanted_of(words), states=tuple(one for one in STATES if (one == "open") == still_open))
+
+
 def _agreed(opened: Opened, name: str, words: Words, agree: Agree, *, still_open: bool) -> Wanted | None:
     """Which letters that are open, or are no more; None where there are none. What comes while somebody thinks about it
     was not shown, and is not meant."""
     ledger, connector = opened.ledger, opened.ledger.connector(name)
     require_known(ledger, connector, words)
-    wanted = replace(wanted_of(words), states=tuple(one for one in STATES if (one == "open") == still_open))
+    wanted = _standing(words, still_open)
     newest = max((one.id for one in ledger.dead_letters(connector.uid, 1, wanted, payloads=False)), default=0)
     counts = ledger.count_dead_letters(connector.uid, wanted)
     if not counts:

@@ -6,10 +6,15 @@ from connect_core.ledger import task_lease_id
 from connect_core.replication.driver.leases import LeaseRequest, acquire
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.values import ERRORS_SINK, Json
-from connect_core.service.dead_letters import Agree, LettersPreview
-from connect_core.service.opened import AtWork, Say
+from connect_core.service.dead_letters import Agree, Count, LettersPreview
+from connect_core.service.opened import AtWork, Opened, Say
 
-__all__ = ["redirect"]
+__all__ = ["on_their_way", "redirect"]
+
+
+def on_their_way(opened: Opened, name: str) -> list[Count]:
+    """What `redirect` would be asked to agree to."""
+    return opened.ledger.letters_on_their_way(opened.ledger.connector(name).uid)
 
 
 def redirect(opened: AtWork, name: str, agree: Agree, say: Say, *, why: str = "") -> Json:

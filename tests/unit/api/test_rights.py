@@ -58,6 +58,7 @@ _NATIVE = "/api/v1/connectors/{name}"
 _OPERATION = "/api/v1/operations/{number}"
 _NATIVE_SERVER = ("/openapi.json", "/plugins", "/plugins/{system}", "/version")
 _NATIVE_READ = ("", "/status", "/history", "/rules", "/runs", "/receipts", "/gaps", "/offsets", "/dead-letters")
+_GIVING_UP = ("discard", "erase", "redirect")
 CALLS: dict[tuple[str, str], Call] = {
     **{("GET", path): Call("viewer", "server") for path in _OF_SERVER},
     **{("GET", path): Call("viewer", "all") for path in _LISTS + _OF_COMMANDS},
@@ -111,6 +112,10 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", f"{_NATIVE}/backfills/{{number}}"): Call("viewer", "one", None, 404),
     ("POST", f"{_NATIVE}/backfills/{{number}}/cancel"): Call("admin", "one", None, 404),
     ("POST", f"{_NATIVE}/backfills/{{number}}/resume"): Call("admin", "one", None, 404),
+    **{
+        ("POST", f"{_NATIVE}/dead-letters/{verb}"): Call("admin", "one", {})
+        for verb in ("discard", "erase", "redirect")
+    },
     ("POST", "/api/v1/plugins/reload"): Call("operator", "server"),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),

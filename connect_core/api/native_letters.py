@@ -1,0 +1,52 @@
+"""Rejected records that are given up: discarded, erased, and sent to another target of theirs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import APIRouter
+
+from connect_core.api import native_examples as examples
+from connect_core.api.native_asked import Given, LettersGiven, Name, Text
+from connect_core.api.native_said import JsonAnswer
+from connect_core.api.native_said import add as added
+from connect_core.service import native_letters as native
+
+_log = logging.getLogger(__name__)
+
+
+class GivingUp(LettersGiven):
+    """Which dead letters: all where nothing is said. With `preview` nothing is changed."""
+
+    why: Text = ""
+    preview: bool = False
+
+
+class RedirectGiven(Given):
+    """With `preview` nothing is changed."""
+
+    why: Text = ""
+    preview: bool = False
+
+
+def add(routes: APIRouter) -> None:
+    one = "/connectors/{name}/dead-letters"
+    for verb, handler, summary, done in (
+        ("discard", discard_dead_letters, "Mark rejected records as discarded; none is deleted", "discarded"),
+        ("erase", erase_dead_letters, "Take out what rejected records hold, for good", "erased"),
+        ("redirect", redirect_dead_letters, "Send to the errors.sink of today what was for a former one", "redirected"),
+    ):
+        added(routes, "POST", f"{one}/{verb}", handler, summary, examples.GIVEN_UP | {done: 1})
+
+
+def discard_dead_letters(name: Name, given: GivingUp) -> Any:
+    return JsonAnswer(native.discard(name, given.words(), why=given.why, preview=given.preview))
+
+
+def erase_dead_letters(name: Name, given: GivingUp) -> Any:
+    return JsonAnswer(native.erase(name, given.words(), why=given.why, preview=given.preview))
+
+
+def redirect_dead_letters(name: Name, given: RedirectGiven) -> Any:
+    return JsonAnswer(native.redirect(name, _log.info, why=given.why, preview=given.preview))

@@ -1,0 +1,61 @@
+"""Rejected records that are given up, by Waybill's own API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.unit.api.native import client, create, got, moved, places, problem, server
+
+__all__ = ["client", "server"]
+ONE = "/connectors/copy/dead-letters"
+
+
+@pytest.fixture
+def rejected(client: httpx.Client, folder: Path) -> httpx.Client:
+    """After a run that has rejected two records."""
+    (folder / "logs" / "a.log").write_text('{"a": 1}\nno json\nneither\n')
+    parse = {"format": "json", "fields": {"a": "int64"}}
+    create(client, parse=parse, encode={"format": "json"}, errors={"tolerance": "all"})
+    moved()
+    return client
+
+
+def posted(client: httpx.Client, verb: str, **asked: Any) -> Any:
+    answer = client.post(f"{ONE}/{verb}", json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_letters_are_discarded_and_then_erased(rejected: httpx.Client) -> None:
+    newest, oldest = got(rejected, ONE)["dead_letters"]
+    seen = posted(rejected, "discard", preview=True)
+    assert (seen["applied"], seen["letters"], seen["counts"][0]["stage"]) == (False, 2, "parse")
+    assert len(got(rejected, ONE)["dead_letters"]) == 2
+    done = posted(rejected, "discard", ids=[oldest["id"]], until=seen["until"], why="of no use")
+    assert done == {"applied": True, "connector": "copy", "discarded": 1}
+    assert got(rejected, ONE)["dead_letters"] == [newest]
+    assert posted(rejected, "erase", preview=True)["letters"] == 1
+    assert got(rejected, f"{ONE}/{oldest['id']}")["original"] == "no json"
+    assert posted(rejected, "erase", stage="write")["erased"] == 0
+    assert posted(rejected, "erase")["erased"] == 1
+    assert got(rejected, f"{ONE}/{oldest['id']}")["original"] == ""
+    assert got(rejected, f"{ONE}/{newest['id']}")["original"] == "neither"
+    assert posted(rejected, "discard", until="2h")["discarded"] == 0
+
+
+def test_nothing_is_on_its_way_to_a_former_target(rejected: httpx.Client) -> None:
+    assert posted(rejected, "redirect", preview=True)["letters"] == 0
+    assert posted(rejected, "redirect", why="it is gone")["redirected"] == 0
+
+
+def test_words_that_choose_no_letters_are_refused(rejected: httpx.Client) -> None:
+    for verb in ("discard", "erase"):
+        assert places(rejected.post(f"{ONE}/{verb}", json={"since": "soon"}), 422, "invalid") == ["since"]
+        assert places(rejected.post(f"{ONE}/{verb}", json={"state": "all"}), 400, "malformed") == ["state"]
+        problem(rejected.post(f"{ONE}/{verb}"), 400, "malformed")
+        problem(rejected.post(f"{ONE}/{verb}", json={"ids": [99], "preview": True}), 422, "invalid")
+    assert len(got(rejected, ONE)["dead_letters"]) == 2
