@@ -42,10 +42,10 @@ def made() -> FastAPI:
     app.add_middleware(Idempotent)
     for tag, add in (
         ("Connectors", native_connectors.add),
+        ("Dead letters", native_letters.add),  # before those of one letter by its number
         ("Reports", native_reports.add),
         ("Offsets", native_offsets.add),
         ("Backfills", native_backfills.add),
-        ("Dead letters", native_letters.add),
         ("Operations", native_operations.add),
         ("Documents and server", native_documents.add),
     ):

@@ -42,6 +42,13 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
+Run = Annotated[str, Query(description="Only those of this run")]
+Partition = Annotated[str, Query(description="Only those of this partition")]
+LetterState = Annotated[str, Query(description="open, replayed, discarded or all")]
+LetterNumber = Annotated[int, Field(ge=1, lt=1 << 63)]
+LetterNumbers = Annotated[list[LetterNumber] | None, Query(alias="id", description="Only these", max_length=1_000)]
+
+
 class LettersGiven(Given):
     """Dead letters by their numbers, or by what they have in common."""
 

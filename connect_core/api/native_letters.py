@@ -1,4 +1,4 @@
-"""Rejected records that are given up: discarded, erased, and sent to another target of theirs."""
+"""Rejected records that are exported, discarded, erased, and sent to another target of theirs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import logging
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.responses import StreamingResponse
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import Given, LettersGiven, Name, Text
+from connect_core.api.native_asked import Given, LetterNumbers, LettersGiven, LetterState, Name, Partition, Run, Text
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_letters as native
+from connect_core.service.dead_letters import Words
 
 _log = logging.getLogger(__name__)
+_LINES = "application/x-ndjson"
 
 
 class GivingUp(LettersGiven):
@@ -32,12 +35,31 @@ class RedirectGiven(Given):
 
 def add(routes: APIRouter) -> None:
     one = "/connectors/{name}/dead-letters"
+    exported = "Rejected records, whole: one JSON object a line, the oldest first"
+    line = '{"id": 7, "state": "open", "payload": {"text": "one, two"}}\n'
+    added(routes, "GET", f"{one}/export", export_dead_letters, exported, line, media_type=_LINES)
     for verb, handler, summary, done in (
         ("discard", discard_dead_letters, "Mark rejected records as discarded; none is deleted", "discarded"),
         ("erase", erase_dead_letters, "Take out what rejected records hold, for good", "erased"),
         ("redirect", redirect_dead_letters, "Send to the errors.sink of today what was for a former one", "redirected"),
     ):
         added(routes, "POST", f"{one}/{verb}", handler, summary, examples.GIVEN_UP | {done: 1})
+
+
+def export_dead_letters(
+    name: Name,
+    stage: Text = "",
+    since: Text = "",
+    until: Text = "",
+    partition: Partition = "",
+    reason: Text = "",
+    run: Run = "",
+    state: LetterState = "open",
+    number: LetterNumbers = None,
+) -> Any:
+    words = Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
+    lines = native.export(name, words)
+    return StreamingResponse(lines, media_type=_LINES, headers={"Cache-Control": "no-store"})
 
 
 def discard_dead_letters(name: Name, given: GivingUp) -> Any:

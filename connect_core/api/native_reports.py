@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Given, Limit, Name, Preview
+from connect_core.api.native_asked import After, Given, LetterNumbers, LetterState, Limit, Name, Partition, Preview, Run
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_reports as native
@@ -17,10 +17,7 @@ from connect_core.service.dead_letters import Words
 
 _log = logging.getLogger(__name__)
 Stream = Annotated[str, Query(description="`live`, `all`, or a backfill's")]
-Run = Annotated[str, Query(description="Only those of this run")]
-Partition = Annotated[str, Query(description="Only those of this partition")]
 Text = Annotated[str, Query()]
-Number = Annotated[int, Field(ge=1, lt=1 << 63)]
 Offset = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 
 
@@ -105,8 +102,8 @@ def list_dead_letters(
     partition: Partition = "",
     reason: Text = "",
     run: Run = "",
-    state: Annotated[str, Query(description="open, replayed, discarded or all")] = "open",
-    number: Annotated[list[Number] | None, Query(alias="id", description="Only these", max_length=1_000)] = None,
+    state: LetterState = "open",
+    number: LetterNumbers = None,
 ) -> Any:
     words = Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
     return JsonAnswer(native.letters(name, words, limit=limit, after=after).told("dead_letters"))

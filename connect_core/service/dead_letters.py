@@ -35,6 +35,7 @@ __all__ = [
     "require_known",
     "shown",
     "wanted_of",
+    "whole_lines",
 ]
 
 SHOWN_BYTES = 64 * 1024
@@ -106,16 +107,24 @@ def shown(opened: Opened, name: str, number: int) -> Json:
 def export(opened: Opened, name: str, words: Words, path: str, out: TextIO) -> int:
     """Writes them to a new file as JSON lines, oldest first, or to `out` when the path is `-`; how many there were.
     The file is there when it is whole. Raises ConfigError when there is one already, or a key cannot be read."""
+    if path == "-":
+        return sum(1 for line in whole_lines(opened, name, words) if out.write(line))
+    return _write_new(Path(path), _lines(opened, name, words, all_open=False))
+
+
+def whole_lines(opened: Opened, name: str, words: Words) -> Iterator[str]:
+    """What `export` writes. What is out cannot be taken back: raises before the first line unless all of them open."""
+    return _lines(opened, name, words, all_open=True)
+
+
+def _lines(opened: Opened, name: str, words: Words, *, all_open: bool) -> Iterator[str]:
     connector, wanted = opened.ledger.connector(name), wanted_of(words)
     require_known(opened.ledger, connector, words)
     opener = LetterOpener(opened.ledger, connector)
-    lines = (f"{_line(one, opener.opened(one))}\n" for one in _in_order(opened.ledger, connector, wanted))
-    if path == "-":
-        if opener.is_needed:  # what is out cannot be taken back: all of them open, or none is written
-            for one in _in_order(opened.ledger, connector, wanted):
-                opener.opened(one)
-        return sum(1 for line in lines if out.write(line))
-    return _write_new(Path(path), lines)
+    if all_open and opener.is_needed:
+        for one in _in_order(opened.ledger, connector, wanted):
+            opener.opened(one)
+    return (f"{_line(one, opener.opened(one))}\n" for one in _in_order(opened.ledger, connector, wanted))
 
 
 def discard(opened: Opened, name: str, words: Words, agree: Agree, *, why: str = "") -> Json:

@@ -1,4 +1,4 @@
-"""Rejected records that are given up, for the routes of Waybill's own API.
+"""Rejected records that are exported, and that are given up, for the routes of Waybill's own API.
 
 Each function asks what the caller may, and raises NotFound for a connector that is not there for it. With `preview` it
 says which letters are meant, and changes nothing; `until` is when that was looked up.
@@ -6,7 +6,8 @@ says which letters are meant, and changes nothing; `until` is when that was look
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from connect_core.sdk.values import Json
@@ -14,6 +15,22 @@ from connect_core.service import callers, dead_letters, letter_redirects
 from connect_core.service.dead_letters import Count, LettersPreview, Words
 from connect_core.service.opened import Say, reading, working
 from connect_core.service.visible import named
+
+
+def export(name: str, words: Words) -> Iterator[str]:
+    """Each whole, as a line of JSON, the oldest first: for who may read the source as well. Raises ConfigError for
+    words that choose nothing, and where one cannot be opened, before the first line."""
+    callers.require("admin", name)
+    named(name)
+    with ExitStack() as resources:
+        lines = dead_letters.whole_lines(resources.enter_context(reading()), name, words)
+        return _to_the_end(lines, resources.pop_all())
+
+
+def _to_the_end(lines: Iterator[str], held: ExitStack) -> Iterator[str]:
+    """The ledger is held until the last line."""
+    with held:
+        yield from lines
 
 
 def discard(name: str, words: Words, *, why: str, preview: bool) -> Json:

@@ -1,7 +1,8 @@
-"""Rejected records that are given up, by Waybill's own API."""
+"""Rejected records that are exported, and that are given up, by Waybill's own API."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,19 @@ def test_words_that_choose_no_letters_are_refused(rejected: httpx.Client) -> Non
         problem(rejected.post(f"{ONE}/{verb}"), 400, "malformed")
         problem(rejected.post(f"{ONE}/{verb}", json={"ids": [99], "preview": True}), 422, "invalid")
     assert len(got(rejected, ONE)["dead_letters"]) == 2
+
+
+def test_letters_are_exported_whole_the_oldest_first(rejected: httpx.Client) -> None:
+    newest, oldest = got(rejected, ONE)["dead_letters"]
+    answer = rejected.get(f"{ONE}/export")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [one["payload"] for one in lines] == [{"text": "no json"}, {"text": "neither"}]
+    assert [one["id"] for one in lines] == [oldest["id"], newest["id"]]
+    assert lines[0].items() >= oldest.items()
+    assert json.loads(rejected.get(f"{ONE}/export", params={"id": newest["id"]}).text) == lines[1]
+    assert rejected.get(f"{ONE}/export", params={"state": "discarded"}).text == ""
+    wrong = rejected.get(f"{ONE}/export", params={"since": "soon", "state": "lost"})
+    assert places(wrong, 422, "invalid") == ["since", "state"]
+    problem(rejected.get(f"{ONE}/export", params={"id": 99}), 422, "invalid")
+    problem(rejected.get("/connectors/b/dead-letters/export"), 404, "not-found")

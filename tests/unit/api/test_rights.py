@@ -116,6 +116,7 @@ CALLS: dict[tuple[str, str], Call] = {
         ("POST", f"{_NATIVE}/dead-letters/{verb}"): Call("admin", "one", {})
         for verb in ("discard", "erase", "redirect")
     },
+    ("GET", f"{_NATIVE}/dead-letters/export"): Call("admin"),
     ("POST", "/api/v1/plugins/reload"): Call("operator", "server"),
     ("POST", "/api/v1/check"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),
     ("POST", "/api/v1/apply"): Call("admin", "made", {"documents": [{"name": "{name}"}]}, 422),

@@ -109,6 +109,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_backfills.shown: ("viewer", lambda name: native_backfills.shown(name, "b")),
     native_backfills.cancel: ("admin", lambda name: native_backfills.cancel(name, "b", why="")),
     native_backfills.resume: ("admin", lambda name: native_backfills.resume(name, "b", accept_gaps=False)),
+    native_letters.export: ("admin", lambda name: list(native_letters.export(name, Words()))),
     native_letters.discard: ("admin", lambda name: native_letters.discard(name, Words(), why="", preview=False)),
     native_letters.erase: ("admin", lambda name: native_letters.erase(name, Words(), why="", preview=False)),
     native_letters.redirect: ("admin", lambda name: native_letters.redirect(name, quiet, why="", preview=False)),
