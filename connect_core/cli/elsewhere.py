@@ -36,14 +36,15 @@ _CALLS_A_SERVER = "rmqconnect"
 
 _OF_A_HOST = "It is about the machine that it runs on"
 _NO_REQUEST = "Its server has no such request yet"
+_BY_REQUEST = "Its server has a request for it (docs/rest.md), which this command does not make yet"
 _TOKENS = "A token makes no other token"
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("serve", "doctor", "logs", "dev", "engine", "db", "import"), _OF_A_HOST),
     "init": "It asks nobody: the document that it prints is the same everywhere",
     "tokens": _TOKENS,
-    **dict.fromkeys(("plan", "peek", "fields", "try", "trace", "groups", "backfills", "rules try"), _NO_REQUEST),
-    **dict.fromkeys((f"offsets {verb}" for verb in ("undo", "history", "export", "import")), _NO_REQUEST),
-    **dict.fromkeys((f"dead-letters {verb}" for verb in ("export", "redirect", "discard", "erase")), _NO_REQUEST),
+    **dict.fromkeys(("plan", "peek", "fields", "try", "trace", "groups", "rules try", "offsets history"), _NO_REQUEST),
+    **dict.fromkeys(("backfills", *(f"offsets {verb}" for verb in ("undo", "export", "import"))), _BY_REQUEST),
+    **dict.fromkeys((f"dead-letters {verb}" for verb in ("export", "redirect", "discard", "erase")), _BY_REQUEST),
 }
 """By command, or by group for all of it."""
 
