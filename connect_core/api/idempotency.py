@@ -58,7 +58,8 @@ class Idempotent:
         return None
 
     async def _first(self, taken: TakenKey, scope: Scope, body: bytes, send: Send) -> None:
-        """What went wrong in the server is not kept: the same request is worked on again."""
+        """What went wrong in the server is not kept, and no answer with payloads: the same request is worked on
+        again."""
         seen = _Seen()
 
         async def sent(message: Message) -> None:
@@ -78,12 +79,13 @@ class _Seen:
     """An answer on its way to the caller."""
 
     def __init__(self) -> None:
-        self.status, self.headers, self.body = _FAILED, dict[str, str](), b""
+        self.status, self.headers, self.body, self.is_kept = _FAILED, dict[str, str](), b"", True
 
     def is_whole_with(self, message: Message) -> bool:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             named = Headers(raw=message["headers"])
+            self.is_kept = self.status < _FAILED and named.get("cache-control") != "no-store"
             self.headers = {name: named[name] for name in _KEPT if name in named}
             return False
         self.body += message.get("body", b"")
@@ -91,7 +93,7 @@ class _Seen:
 
 
 def _settle(taken: TakenKey, seen: _Seen) -> None:
-    if seen.status >= _FAILED:
+    if not seen.is_kept:
         first_answers.forget(taken)
     else:
         first_answers.keep(taken, KeptAnswer(seen.status, seen.headers, seen.body.decode()))

@@ -74,14 +74,11 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what the next run would move, with which fields. Reads the source and the ledger; writes nothing."""
-    from connect_core.service import trying as trials
+    from connect_core.service import lag
     from connect_core.service.durations import show_seconds
-    from connect_core.service.lag import plan as planned
 
     with reading() as opened:
-        told = planned(opened, name)
-        if sample:
-            told["sample"] = trials.newest(trials.planned(opened, name), sample)
+        told = lag.plan_with_sample(opened, name, sample) if sample else lag.plan(opened, name)
     partitions = told["partitions"]
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from", "state")
     rows = [[one[key] for key in keys] for one in partitions]

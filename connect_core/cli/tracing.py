@@ -8,7 +8,6 @@ import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.output import JsonFlag
-from connect_core.errors import ConfigError
 from connect_core.service.opened import reading
 
 
@@ -52,10 +51,6 @@ def trace(
     from connect_core.service import tracing
     from connect_core.service.source_search import SearchWindow
 
-    if list(map(bool, (source, target, key, source_key, when))).count(True) != 1:
-        raise ConfigError("Name one record", next_step="Give one of --source, --target, --key, --source-key, --when")
-    if not when and (ranges or begin or end):
-        raise ConfigError("--range, --from and --to go with --when")
     window = SearchWindow(begin, end, tuple(ranges or ()))
     with reading() as opened:
         told = tracing.traced(

@@ -14,7 +14,7 @@ from connect_core.errors import ConfigError
 from connect_core.service.opened import reading
 
 if TYPE_CHECKING:
-    from connect_core.service.trying import Tried
+    from connect_core.service.trying import TryRequest
 
 _LAST = 20
 
@@ -53,7 +53,7 @@ def try_document(
     from connect_core.service import trying
 
     tried = trying.written(path)
-    told = _tried(tried, last, payload, topic, tags, key, header)
+    told = trying.became(tried, _asked(last, payload, topic, tags, key, header))
     output.emit(as_json, {"document": tried.document.name, "records": told}, lambda: show(told, steps=steps))
 
 
@@ -74,26 +74,21 @@ def try_connector(
     from connect_core.service import trying
 
     with reading() as opened:
-        told = _tried(trying.applied(opened, name), last, payload, topic, tags, key, header)
+        told = trying.became(trying.applied(opened, name), _asked(last, payload, topic, tags, key, header))
     output.emit(as_json, {"connector": name, "records": told}, lambda: show(told, steps=steps))
 
 
-def _tried(
-    tried: Tried,
+def _asked(
     last: int,
     payload: str | None,
     topic: str | None,
     tags: str | None,
     key: str | None,
     header: list[str] | None,
-) -> list[dict[str, Any]]:
-    from connect_core.sdk.plugin import TypedRecord
-    from connect_core.service import trying
+) -> TryRequest:
+    from connect_core.service.trying import TryRequest
 
-    if payload is None and topic is None:
-        return trying.newest(tried, last)
-    pairs = tuple(_pairs(header or []))
-    return trying.typed(tried, TypedRecord((payload or "").encode(), topic, tags, key, pairs))
+    return TryRequest(last, payload, topic, tags, key, tuple(_pairs(header or [])))
 
 
 def _pairs(headers: Sequence[str]) -> Iterator[tuple[str, str]]:

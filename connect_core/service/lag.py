@@ -33,6 +33,13 @@ def plan(opened: Opened, name: str) -> Json:
     }
 
 
+def plan_with_sample(opened: Opened, name: str, sample: int) -> Json:
+    """The same, with what each step makes of the newest records as `sample`."""
+    from connect_core.service import trying
+
+    return {**plan(opened, name), "sample": trying.newest(trying.planned(opened, name), sample)}
+
+
 def lag(opened: Opened, name: str = "") -> list[Json]:
     """Of one connector: raises what its source raises. Of all of them: one that cannot be asked has a `problem` and
     does not hide the others."""

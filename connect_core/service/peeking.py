@@ -9,7 +9,7 @@ from connect_core.config.resolving import stack_field
 from connect_core.errors import ConfigError
 from connect_core.sdk.plugin import Plugin
 from connect_core.sdk.values import Json
-from connect_core.service.opened import ledger_exists, reading, surroundings
+from connect_core.service.opened import Opened, ledger_exists, reading, surroundings
 from connect_core.systems import SYSTEMS
 from connect_core.work import Side
 
@@ -20,6 +20,12 @@ def newest(name: str, last: int, *, is_topic: bool = False, connection: str = "m
     sink = None if is_topic else _target_of(name)
     messages = _in_topic(_connected(connection), name, last) if sink is None else _in_target(sink, last)
     return {"name": name, "messages": messages}
+
+
+def of_connector(opened: Opened, name: str, last: int) -> Json:
+    """The newest `last` in the target of a connector. Raises ConfigError as `newest` does."""
+    sink = opened.resolved(opened.ledger.connector(name)).sink
+    return {"name": name, "messages": _in_target(sink, last)}
 
 
 def _target_of(name: str) -> Side | None:

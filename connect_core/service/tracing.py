@@ -3,7 +3,7 @@ ranges and receipts to where it stands now. Reads only: nothing is written, no l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -13,10 +13,12 @@ from connect_core.replication.backfill.searching import SearchWindow
 from connect_core.sdk.records import Coordinates, Partition
 from connect_core.sdk.rereading import Claim, Rereadable, Traceable, Verdict
 from connect_core.sdk.values import ERRORS_SINK, LIVE, Json
-from connect_core.service import source_search
+from connect_core.service import callers, source_search
 from connect_core.service.opened import Opened
 from connect_core.service.verifying import claim_of, sink_of
 
+_DIGITS = 18
+"""Of the greatest offset: a ledger holds no greater numbers."""
 _CANNOT = "its target cannot be asked for one record; its receipt says where those of its range are"
 
 
@@ -51,6 +53,9 @@ def traced(
     those with a `key` in the target or a `source_key` in the source, or of those in a `window` of the source `when` a
     condition holds; one of the five is given. Raises ConfigError where there is none; but what is found by a condition
     may be nothing, and `searched` says where it was looked for."""
+    _require_one(source, target, key, source_key, when)
+    if not when and window and any(window):
+        raise ConfigError("--range, --from and --to go with --when")
     connector = opened.ledger.connector(name)
     told: Json = {"connector": name}
     with ExitStack() as resources:
@@ -72,9 +77,14 @@ def traced(
         return told | {"records": records}
 
 
+def _require_one(*given: str) -> None:
+    if list(map(bool, given)).count(True) != 1:
+        raise ConfigError("Name one record", next_step="Give one of --source, --target, --key, --source-key, --when")
+
+
 def _at(opened: Opened, connector: Connector, source: str) -> _Wanted:
     name, _, offset = source.rpartition(":")
-    if not name or not offset.isdecimal():
+    if not name or not offset.isdecimal() or len(offset) > _DIGITS:
         raise ConfigError(f"{source!r} names no record of a source", next_step="Name it as PARTITION:OFFSET")
     known = [one.partition for one in opened.ledger.offsets(connector.uid)]
     if Partition(name) not in known and not opened.ledger.partitions_of_id(connector.uid, Partition(name).id):
@@ -110,8 +120,8 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
                 known = _as_read(opened, one) if moves_letters(one.lineage.stream) else one
                 mine.setdefault((known.lineage, known.offset), _Wanted(partition, known.offset, known))
     if not mine:
-        others = sorted({one.lineage.uid for one in found} - {connector.uid})
-        whose = f"It is of another connector (uid {', '.join(others)})" if others else "Nobody knows who wrote it"
+        others = {one.lineage.uid for one in found} - {connector.uid}
+        whose = _of_others(opened, others) if others else "Nobody knows who wrote it"
         raise ConfigError(
             f"There is no record of {connector.name}" if found else "There is no record that Waybill has written",
             where=where,
@@ -121,6 +131,13 @@ def _of_coordinates(opened: Opened, connector: Connector, found: Sequence[Coordi
             " there is found in the source: --source-key, or --when",
         )
     return list(mine.values())
+
+
+def _of_others(opened: Opened, uids: Set[str]) -> str:
+    """Without those that the caller may not know of."""
+    known = {one.uid for one in opened.ledger.connectors() if callers.sees(one.name)}
+    named = ", ".join(sorted(uids if callers.who() is None else uids & known))
+    return f"It is of another connector (uid {named})" if named else "It is of another connector"
 
 
 def _as_read(opened: Opened, replayed: Coordinates) -> Coordinates:

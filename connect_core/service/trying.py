@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connect_core.config import ConnectorDocument, load_document, read_paths, resolve_source, with_keys
+from connect_core.config import (
+    ConnectorDocument,
+    WrittenDocuments,
+    load_document,
+    read_paths,
+    resolve_source,
+    with_keys,
+)
 from connect_core.config.ruling import pipeline_of
 from connect_core.errors import ConfigError
 from connect_core.replication.driver.dry_run import outputs_of, step_by_step
@@ -27,6 +34,8 @@ from connect_core.service.opened import Opened, surroundings
 from connect_core.systems import SYSTEMS
 from connect_core.work import Side
 
+NEWEST, MOST = 20, 1_000
+"""So many records are tried, unless another number is given; and at most."""
 _BY_HAND = """type one: --topic site/1/temp --payload '{"value": 1}'"""
 
 
@@ -36,6 +45,18 @@ class Tried:
 
     document: ConnectorDocument
     source: Callable[[], Side]
+
+
+@dataclass(frozen=True)
+class TryRequest:
+    """Which records: the newest `last`; or, with a payload or a topic, one that is typed."""
+
+    last: int = NEWEST
+    payload: str | None = None
+    topic: str | None = None
+    tags: str | None = None
+    key: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def applied(opened: Opened, name: str) -> Tried:
@@ -56,13 +77,26 @@ def planned(opened: Opened, name: str) -> Tried:
 def written(path: Path) -> Tried:
     """Of a file that holds one document, applied or not; fields that it infers are those that `apply` would store.
     Raises ConfigError with all of its faults."""
+    return given(read_paths([path]), str(path))
+
+
+def given(documents: WrittenDocuments, where: str) -> Tried:
+    """The same of what was read from there."""
     home, settings = surroundings()
-    found = checked_together(read_paths([path]), home, settings, {}, stored=documents_known(lambda _: None))
+    found = checked_together(documents, home, settings, {}, stored=documents_known(lambda _: None))
     if len(found) > 1:
         names = ", ".join(one.document.name for one in found)
-        raise ConfigError(f"There are {len(found)} documents: {names}", where=str(path), next_step="Name a file of one")
+        raise ConfigError(f"There are {len(found)} documents: {names}", where=where, next_step="Name a file of one")
     document = found[0].document
     return Tried(document, lambda: resolve_source(document, home, settings))
+
+
+def became(tried: Tried, asked: TryRequest) -> list[Json]:
+    """What becomes of them. Raises ConfigError as `newest` does."""
+    if asked.payload is None and asked.topic is None:
+        return newest(tried, asked.last)
+    record = TypedRecord((asked.payload or "").encode(), asked.topic, asked.tags, asked.key, asked.headers)
+    return typed(tried, record)
 
 
 def newest(tried: Tried, last: int) -> list[Json]:

@@ -89,6 +89,14 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("GET", f"/api/v1{path}"): Call("viewer", "all") for path in ("/connectors", "/health", "/status", "/lag")},
     **{("GET", f"{_NATIVE}{path}"): Call("viewer") for path in _NATIVE_READ},
     ("GET", f"{_NATIVE}/lag"): Call("viewer", "one", None, 503),
+    ("GET", f"{_NATIVE}/plan"): Call("viewer", "one", None, 503),
+    ("GET", f"{_NATIVE}/runs/{{run}}/log"): Call("viewer", "one", None, 404),
+    ("GET", f"{_NATIVE}/offsets/history"): Call("viewer"),
+    ("GET", f"{_NATIVE}/trace"): Call("viewer", "one", None, 422),
+    ("GET", f"{_NATIVE}/newest"): Call("admin", "one", None, 503),
+    ("GET", f"{_NATIVE}/groups/{{group}}"): Call("viewer", "one", None, 503),
+    ("POST", f"{_NATIVE}/rules/try"): Call("admin", "one", {"last": 1}, 422),
+    ("POST", "/api/v1/try"): Call("admin", "made", {"document": {"name": "{name}"}}, 422),
     ("GET", f"{_NATIVE}/dead-letters/{{number}}"): Call("admin", "one", None, 404),
     ("GET", f"{_NATIVE}/runs/{{run}}"): Call("viewer", "one", None, 404),
     ("GET", "/api/v1/operations"): Call("viewer", "all"),
@@ -166,7 +174,7 @@ def routes(of: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str
 def asked(client: httpx.Client, shown: Token, method: str, path: str, connector: str) -> httpx.Response:
     call = CALLS[method, path]
     named = {"task": "0", "kind": CLASS, "connectorName": connector, "name": connector, "run": "r", "system": "file"}
-    named["number"] = connector
+    named |= {"number": connector, "group": "g"}
     if "loggers" in path:
         named["name"] = "connect_core"
     body = with_name(call.body, connector)
@@ -225,6 +233,14 @@ def test_to_another_team_a_connector_is_not_there(client: httpx.Client, method: 
         assert answer.status_code == 200
         assert HIDDEN not in answer.text
     assert standing(there) == before
+
+
+@pytest.mark.parametrize("query", ["plan?sample=1", "trace?key=a", "trace?source_key=a", "trace?when=x&from=2h"])
+def test_what_tells_of_contents_is_for_an_admin(client: httpx.Client, there: Ledger, query: str) -> None:
+    path = f"/api/v1/connectors/{HIDDEN}/{query}"
+    for role in ROLES:
+        answer = client.get(path, headers=token(role, role))
+        assert (answer.status_code == 403) == (role != "admin"), answer.text
 
 
 def test_who_may_see_only_some_changes_only_these(client: httpx.Client, there: Ledger) -> None:

@@ -20,8 +20,12 @@ from connect_core.service import (
     metrics,
     native_backfills,
     native_documents,
+<<<<<<< HEAD
     native_letters,
     native_offsets,
+=======
+    native_looks,
+>>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
     native_reports,
     operations,
     plugins,
@@ -37,6 +41,7 @@ from connect_core.service.letter_replays import Replay
 from connect_core.service.native_connectors import MadeFrom
 from connect_core.service.offset_exports import ExportedOffset, ExportedOffsets
 from connect_core.service.opened import AtWork, reading, storing, working
+from connect_core.service.trying import TryRequest
 
 SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 
@@ -99,6 +104,7 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.committed: ("viewer", lambda name: native_reports.committed(name)),
     native_reports.letters: ("viewer", lambda name: native_reports.letters(name, Words(), limit=9)),
     native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
+<<<<<<< HEAD
     native_offsets.undo: ("admin", lambda name: native_offsets.undo(name, "a", quiet, preview=True)),
     native_offsets.exported: ("admin", lambda name: native_offsets.exported(name)),
     native_offsets.taken_over: (
@@ -113,6 +119,18 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_letters.discard: ("admin", lambda name: native_letters.discard(name, Words(), why="", preview=False)),
     native_letters.erase: ("admin", lambda name: native_letters.erase(name, Words(), why="", preview=False)),
     native_letters.redirect: ("admin", lambda name: native_letters.redirect(name, quiet, why="", preview=False)),
+=======
+    native_looks.plan: ("viewer", lambda name: native_looks.plan(name)),
+    native_looks.plan_with_sample: ("admin", lambda name: native_looks.plan_with_sample(name, 1)),
+    native_looks.log: ("viewer", lambda name: native_looks.log(name, "r")),
+    native_looks.offset_history: ("viewer", lambda name: native_looks.offset_history(name, limit=9)),
+    native_looks.trace_place: ("viewer", lambda name: native_looks.trace_place(name, source="a:1")),
+    native_looks.trace_content: ("admin", lambda name: native_looks.trace_content(name, key="a")),
+    native_looks.newest: ("admin", lambda name: native_looks.newest(name, 1)),
+    native_looks.try_document: ("admin", lambda name: native_looks.try_document({"name": name}, TryRequest(1))),
+    native_looks.try_rules: ("admin", lambda name: native_looks.try_rules(name, TryRequest(1))),
+    native_looks.translated_group: ("viewer", lambda name: native_looks.translated_group(name, "g")),
+>>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
     native_documents.status: ("viewer", lambda name: native_documents.status(quiet)["connectors"]),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
@@ -151,7 +169,13 @@ OF_NO_CONNECTOR = {
 """They work on what they are given, or say what is true of the server: every caller is a viewer at least."""
 
 REFUSES_NAMES = {visible.may_write, flat.create, flat.faults_of, kafka.create, kafka.put, kafka.faults_of}
-REFUSES_NAMES |= {native.put, native.put_rules, native_documents.check, native_documents.apply}
+REFUSES_NAMES |= {
+    native.put,
+    native.put_rules,
+    native_documents.check,
+    native_documents.apply,
+    native_looks.try_document,
+}
 CHANGES = sorted((one for one in NEEDS if NEEDS[one][0] != "viewer"), key=lambda one: (one.__module__, one.__name__))
 BOTH = [(function, role) for function in NEEDS for role in ROLES]
 
@@ -192,6 +216,7 @@ def test_every_function_is_in_the_table() -> None:
         kafka,
         visible,
         native,
+        native_looks,
         native_reports,
         native_letters,
         native_backfills,
