@@ -12,19 +12,16 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from connect_core import __version__
-<<<<<<< HEAD
 from connect_core.api import (
     native_backfills,
     native_connectors,
     native_documents,
     native_letters,
+    native_looks,
     native_offsets,
     native_operations,
     native_reports,
 )
-=======
-from connect_core.api import native_connectors, native_documents, native_looks, native_operations, native_reports
->>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
 from connect_core.api.idempotency import Idempotent
 from connect_core.api.native_problems import of_error, of_status
 from connect_core.api.native_said import SCHEMAS
@@ -46,11 +43,8 @@ def made() -> FastAPI:
     app.add_middleware(Idempotent)
     for tag, add in (
         ("Connectors", native_connectors.add),
-<<<<<<< HEAD
         ("Dead letters", native_letters.add),  # before those of one letter by its number
-=======
         ("Looks", native_looks.add),
->>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
         ("Reports", native_reports.add),
         ("Offsets", native_offsets.add),
         ("Backfills", native_backfills.add),

@@ -25,7 +25,7 @@ WORKING = frozenset(
             "verify",
             "snapshot",
         ),
-        *("backfill", "replay", "offsets show", "offsets set"),
+        *("backfill", "replay", "trace", "offsets show", "offsets history", "offsets set"),
         *(f"connectors {verb}" for verb in ("list", "show", "pause", "resume", "restart", "stop", "delete")),
         *(f"rules {verb}" for verb in ("list", "add", "set", "enable", "disable", "delete")),
         *(f"dead-letters {verb}" for verb in ("list", "show", "replay")),
@@ -42,7 +42,7 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("serve", "doctor", "logs", "dev", "engine", "db", "import"), _OF_A_HOST),
     "init": "It asks nobody: the document that it prints is the same everywhere",
     "tokens": _TOKENS,
-    **dict.fromkeys(("plan", "peek", "fields", "try", "trace", "groups", "rules try", "offsets history"), _NO_REQUEST),
+    **dict.fromkeys(("plan", "peek", "fields", "try", "groups", "rules try"), _NO_REQUEST),
     **dict.fromkeys(("backfills", *(f"offsets {verb}" for verb in ("undo", "export", "import"))), _BY_REQUEST),
     **dict.fromkeys((f"dead-letters {verb}" for verb in ("export", "redirect", "discard", "erase")), _BY_REQUEST),
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from connect_core.service.rules import RuleChange
     from connect_core.service.run_report import RunListener
     from connect_core.service.runs import How
+    from connect_core.service.source_search import SearchWindow
 
 
 class LocalInstallation:
@@ -91,6 +92,18 @@ class LocalInstallation:
 
         with reading() as opened:
             return committed(opened, name, stream=stream)
+
+    def offset_history(self, name: str, *, partition: str, stream: str, last: int) -> list[Json]:
+        from connect_core.service.offsets import history
+
+        with reading() as opened:
+            return history(opened, name, partition=partition, stream=stream, last=last)
+
+    def traced(self, name: str, window: SearchWindow, **named: str) -> Json:
+        from connect_core.service.tracing import traced
+
+        with reading() as opened:
+            return traced(opened, name, window=window, **named)
 
     def set_offset(
         self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say

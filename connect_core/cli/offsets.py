@@ -90,10 +90,8 @@ def history(
     as_json: JsonFlag = False,
 ) -> None:
     """List every change of the committed offsets, newest first: by settled ranges and by hand."""
-    from connect_core.service import offsets
-
-    with reading() as opened:
-        told = output.newest(offsets.history(opened, name, partition=partition, stream=stream, last=last + 1), last)
+    found = installation().offset_history(name, partition=partition, stream=stream, last=last + 1)
+    told = output.newest(found, last)
     rows = [
         [
             step["at"],

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from connect_core.cli import completing, output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
-from connect_core.service.opened import reading
 
 
 def register(app: typer.Typer) -> None:
@@ -48,14 +48,10 @@ def trace(
     as_json: JsonFlag = False,
 ) -> None:
     """Follow one record: through which ranges and runs it went, and where it is now. Nothing is written."""
-    from connect_core.service import tracing
     from connect_core.service.source_search import SearchWindow
 
     window = SearchWindow(begin, end, tuple(ranges or ()))
-    with reading() as opened:
-        told = tracing.traced(
-            opened, name, source=source, target=target, key=key, source_key=source_key, when=when, window=window
-        )
+    told = installation().traced(name, window, source=source, target=target, key=key, source_key=source_key, when=when)
 
     def for_people() -> None:
         _show(told["records"])

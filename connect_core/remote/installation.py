@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from connect_core.service.opened import Say
     from connect_core.service.rules import RuleChange
     from connect_core.service.runs import How
+    from connect_core.service.source_search import SearchWindow
 
 _TIMES = 10
 """So often a connector is looked at, or its rules are changed, while others change them."""
 _AGAIN = "Try again. Where it stays so, a proxy in front of the server leaves out its ETag"
+_STEPS = 500
+"""Of the history of offsets, at most."""
 _STATUS = ("since", "last_settled")
 _CONNECTOR = ("since", "created_at", "applied_at")
 _LETTER = ("stored_at", "replayed_at", "discarded_at")
@@ -120,6 +123,18 @@ class RemoteInstallation:
     def offsets(self, name: str, *, stream: str) -> list[Json]:
         found: list[Json] = timed(self._client.get(f"{at(name)}/offsets", stream=stream)["offsets"], "changed_at")
         return found
+
+    def offset_history(self, name: str, *, partition: str, stream: str, last: int) -> list[Json]:
+        _refuse(last > _STEPS, f"--last {last - 1}")
+        told = self._client.get(f"{at(name)}/offsets/history", partition=partition, stream=stream, limit=last)
+        found: list[Json] = timed(told["history"], "at")
+        return found
+
+    def traced(self, name: str, window: SearchWindow, **named: str) -> Json:
+        asked = {**named, "range": list(window.ranges), "from": window.begin, "to": window.end}
+        given = {key: value for key, value in asked.items() if value}
+        told: Json = timed(self._client.get(f"{at(name)}/trace", **given), "settled_at")
+        return told
 
     def set_offset(
         self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say

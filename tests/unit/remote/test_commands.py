@@ -35,6 +35,7 @@ READS = [
     ("lag", NAME),
     ("offsets", "show", NAME),
     ("offsets", "show", NAME, "--stream", "all"),
+    ("offsets", "history", NAME, "--last", "2"),
     ("dead-letters", "list", NAME),
     ("dead-letters", "list", NAME, "1", "3", "--state", "all", "--stage", "transform"),
     ("dead-letters", "show", NAME, "2"),
@@ -99,6 +100,16 @@ def test_the_status_has_the_same_connectors(
     told = remote("status", "--json").json
     assert told["connectors"] == waybill("status", "--json").json["connectors"]
     assert (told["ledger"], "home" in told) == ("there", False)
+
+
+def test_a_record_is_followed_in_the_same_words(waybill: Waybill, remote: Waybill, applied: Path) -> None:
+    assert waybill("run", "copy", "--engine", "inline").code == 0
+    partition = waybill("offsets", "show", "copy", "--json").json["offsets"][0]["partition"]
+    for words in (("--source", f"{partition}:0"), ("--when", "$.n = 1", "--range", f"{partition}:0-"), ()):
+        for form in ((), ("--json",)):
+            here, there = waybill("trace", "copy", *words, *form), remote("trace", "copy", *words, *form)
+            assert (there.code, there.out) == (here.code, here.out), there.err
+            assert here.code == (0 if words else 2)
 
 
 # ------------------------------------------------------------------------------------------------------------- changes

@@ -20,12 +20,9 @@ from connect_core.service import (
     metrics,
     native_backfills,
     native_documents,
-<<<<<<< HEAD
     native_letters,
-    native_offsets,
-=======
     native_looks,
->>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
+    native_offsets,
     native_reports,
     operations,
     plugins,
@@ -104,7 +101,6 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_reports.committed: ("viewer", lambda name: native_reports.committed(name)),
     native_reports.letters: ("viewer", lambda name: native_reports.letters(name, Words(), limit=9)),
     native_reports.move: ("admin", lambda name: native_reports.move(name, {"a": 0}, quiet, why="", preview=False)),
-<<<<<<< HEAD
     native_offsets.undo: ("admin", lambda name: native_offsets.undo(name, "a", quiet, preview=True)),
     native_offsets.exported: ("admin", lambda name: native_offsets.exported(name)),
     native_offsets.taken_over: (
@@ -119,7 +115,6 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_letters.discard: ("admin", lambda name: native_letters.discard(name, Words(), why="", preview=False)),
     native_letters.erase: ("admin", lambda name: native_letters.erase(name, Words(), why="", preview=False)),
     native_letters.redirect: ("admin", lambda name: native_letters.redirect(name, quiet, why="", preview=False)),
-=======
     native_looks.plan: ("viewer", lambda name: native_looks.plan(name)),
     native_looks.plan_with_sample: ("admin", lambda name: native_looks.plan_with_sample(name, 1)),
     native_looks.log: ("viewer", lambda name: native_looks.log(name, "r")),
@@ -130,7 +125,6 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native_looks.try_document: ("admin", lambda name: native_looks.try_document({"name": name}, TryRequest(1))),
     native_looks.try_rules: ("admin", lambda name: native_looks.try_rules(name, TryRequest(1))),
     native_looks.translated_group: ("viewer", lambda name: native_looks.translated_group(name, "g")),
->>>>>>> ca7c1994 (Below /api/v1: plans, logs of runs, the history of offsets, traces, newest records, tries and groups)
     native_documents.check: ("admin", lambda name: native_documents.check([{"name": name}], quiet)),
     native_documents.status: ("viewer", lambda name: native_documents.status(quiet)["connectors"]),
     native_documents.apply: ("admin", lambda name: native_documents.apply([{"name": name}], quiet)),
