@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator, Field
 
 from connect_core.api import native_look_examples as examples
-from connect_core.api.native_asked import Document, Given, Limit, Name, storable
-from connect_core.api.native_reports import Partition, Stream
+from connect_core.api.native_asked import Document, Given, Limit, Name, Partition, storable
+from connect_core.api.native_reports import Stream
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_looks as native

@@ -11,10 +11,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
-from connect_core.config.references import REFERENCE
-
 _PORT = re.compile(r":\d+$")
-_NO_HOST = re.compile(r"[\s/\\@%#?\0]")
+_STACK = re.compile(r"\$\{stack:[a-z_]+\}")
+_NO_HOST = re.compile(r"[\s/\\@%#?\0\[\]]")
 """What one client may take for an end of the host, and another for a part of it."""
 
 
@@ -39,14 +38,15 @@ def faults_of(value: Any, allowed: Sequence[str]) -> Iterator[str]:
 
 
 def _fault(address: str, allowed: Sequence[str]) -> str:
-    kinds = {found.group(1).partition(":")[0] for found in REFERENCE.finditer(address)}
-    if kinds == {"stack"} or not address:
+    if not address or _STACK.fullmatch(address):
         return ""
-    if kinds:
+    if "${" in address:
         return "must be written out: the setting allowed_hosts says which servers may be named"
-    host = host_of(address)
-    sound = host.startswith("/") or not _NO_HOST.search(host)
-    if sound and any(_means(pattern, host) for pattern in allowed):
+    try:
+        host = host_of(address)
+    except ValueError:
+        return "is no address"
+    if _is_sound(host) and any(_means(pattern, host) for pattern in allowed):
         return ""
     names = ", ".join(allowed)
     return f"{host} is none of the servers that may be named: {names} (setting allowed_hosts)"
@@ -57,11 +57,21 @@ def host_of(address: str) -> str:
     if "://" in address:
         address = urlsplit(address).netloc.rpartition("@")[2]
     if address.startswith("["):
-        return address[1:].partition("]")[0].lower()
+        inner, _, behind = address[1:].partition("]")
+        return inner.lower() if not behind or _PORT.fullmatch(behind) else address
     if address.startswith("/"):
         return address
     bare = _PORT.sub("", address) if address.count(":") == 1 else address
     return bare.rstrip(".").lower()
+
+
+def _is_sound(host: str) -> bool:
+    """Whether every client takes it for the same host. Several colons are of an address alone."""
+    if host.startswith("/"):
+        return True
+    if host.count(":") > 1:
+        return _network(host) is not None
+    return not _NO_HOST.search(host)
 
 
 def _means(pattern: str, host: str) -> bool:
@@ -70,7 +80,7 @@ def _means(pattern: str, host: str) -> bool:
             return ip_address(host) in network
         except ValueError:
             return False
-    return fnmatchcase(host, pattern.lower())
+    return host.startswith("/") == pattern.startswith("/") and fnmatchcase(host, pattern.lower())
 
 
 @cache

@@ -198,3 +198,18 @@ def test_what_was_loaded_as_a_whole_goes_on_and_what_was_loaded_since_is_told(fo
     assert [(one.range_id, one.receipt, one.clean) for one in outcomes] == [(7, None, False)]
     assert outcomes[0].failure is not None
     assert "does: waybill-does 1.0 by waybill-does 2.0" in outcomes[0].failure.what
+
+
+def test_what_was_rejected_while_a_package_was_replaced_has_no_receipt(folder: Path) -> None:
+    """A part that is no longer there fails as a record may."""
+    install(folder, "waybill-does", {packages.FUNCTIONS: "does = waybill_does:DOES"}, FUNCTION.format(release=1))
+    assert function("does")
+    before, lane = packages.modules(), SimpleNamespace(connector="c", task=0)
+    code = FUNCTION.format(release=2)
+    install(folder, "waybill-does", {packages.FUNCTIONS: "does = waybill_does:DOES"}, code, "2.0")
+    assert packages.mixed(before) == []
+    rejected = Outcome(7, SimpleNamespace(rejected=3))  # type: ignore[arg-type]
+    [outcome] = of_one_version(lane, [rejected], before)  # type: ignore[arg-type]
+    assert outcome.receipt is None
+    assert outcome.failure is not None
+    assert outcome.failure.family == "Retriable"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from connect_core import packages
 from connect_core.errors import Failure
+from connect_core.packages import Replaced
 from connect_core.version import running
 from connect_core.work import Lane, Outcome
 
@@ -22,13 +23,20 @@ def of_one_version(lane: Lane, outcomes: Sequence[Outcome], before: Mapping[str,
     it did which version, and the next attempt looks in the target."""
     if not packages.modules():
         return list(outcomes)
-    if mixed := packages.mixed(before):
+    if mixed := packages.mixed(before) or _may_have_rejected(outcomes):
         failure = Failure.of(packages.mixed_error(mixed, f"connector {lane.connector}, task {lane.task}"))
         return [Outcome(one.range_id, None, failure, clean=False) for one in outcomes]
     used = running((lane.source.system, lane.sink.system), lane.pipeline)
     here = {f"{name}: {release}" for name, release in used.items()}
     planned_by = {item.id: item.range.pins.code.split(", ") for item in lane.ranges}
     return [_told(one, here - {*planned_by[one.range_id]}) for one in outcomes]
+
+
+def _may_have_rejected(outcomes: Sequence[Outcome]) -> list[Replaced]:
+    """Packages that are replaced by now, where records were rejected: a part that it could not load any longer fails as
+    a record may."""
+    rejected = any(one.receipt is not None and one.receipt.rejected for one in outcomes)
+    return packages.replaced() if rejected else []
 
 
 def _told(one: Outcome, others: Set[str]) -> Outcome:

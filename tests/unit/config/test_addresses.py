@@ -63,6 +63,9 @@ def test_what_is_allowed(address: Any) -> None:
         ("evil.org#.example.com", "evil.org#.example.com"),
         ("evil.org/.example.com:80", "evil.org/.example.com"),
         ("evil.org .example.com", "evil.org .example.com"),
+        ("evil.org:80:mq.example.com", "evil.org:80:mq.example.com"),
+        ("[mq.example.com]evil.org", "[mq.example.com]evil.org"),
+        ("/tmp/sock.example.com", "/tmp/sock.example.com"),
     ],
 )
 def test_what_is_not(address: Any, host: str) -> None:
@@ -70,10 +73,27 @@ def test_what_is_not(address: Any, host: str) -> None:
     assert wrong.startswith(f"{host} is none of the servers that may be named: *.example.com, ")
 
 
-@pytest.mark.parametrize("address", ["${env:HOST}", "${file:hosts#a}", "${env:A}.example.com", "${stack:x}${env:Y}"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://evil.org/${stack:mqtt_port}",
+        "evil.org:${stack:mqtt_port}",
+        "${stack:a}.evil.org",
+        "${env:HOST}",
+        "${file:hosts#a}",
+        "${env:A}.example.com",
+        "${stack:x}${env:Y}",
+    ],
+)
 def test_what_is_not_written_out_is_not_known(address: str) -> None:
     [wrong] = faults_of(address, ALLOWED)
     assert wrong.startswith("must be written out")
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://[db]evil.org", "http://db]"])
+def test_what_is_no_address_is_none_that_is_allowed(address: str) -> None:
+    [wrong] = faults_of(address, ALLOWED)
+    assert wrong == "is no address" or "is none of the servers" in wrong
 
 
 def test_the_host_is_what_a_client_would_connect_to() -> None:
