@@ -49,6 +49,23 @@ LetterNumber = Annotated[int, Field(ge=1, lt=1 << 63)]
 LetterNumbers = Annotated[list[LetterNumber] | None, Query(alias="id", description="Only these", max_length=1_000)]
 
 
+def _letter_words(
+    stage: Text = "",
+    since: Text = "",
+    until: Text = "",
+    partition: Partition = "",
+    reason: Text = "",
+    run: Run = "",
+    state: LetterState = "open",
+    number: LetterNumbers = None,
+) -> Words:
+    return Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
+
+
+ChosenLetters = Annotated[Words, Depends(_letter_words)]
+"""Dead letters by what a query says of them."""
+
+
 class LettersGiven(Given):
     """Dead letters by their numbers, or by what they have in common."""
 

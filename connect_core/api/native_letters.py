@@ -9,11 +9,16 @@ from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import Given, LetterNumbers, LettersGiven, LetterState, Name, Partition, Run, Text
+from connect_core.api.native_asked import (
+    ChosenLetters,
+    Given,
+    LettersGiven,
+    Name,
+    Text,
+)
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_letters as native
-from connect_core.service.dead_letters import Words
 
 _log = logging.getLogger(__name__)
 _LINES = "application/x-ndjson"
@@ -46,18 +51,7 @@ def add(routes: APIRouter) -> None:
         added(routes, "POST", f"{one}/{verb}", handler, summary, examples.GIVEN_UP | {done: 1})
 
 
-def export_dead_letters(
-    name: Name,
-    stage: Text = "",
-    since: Text = "",
-    until: Text = "",
-    partition: Partition = "",
-    reason: Text = "",
-    run: Run = "",
-    state: LetterState = "open",
-    number: LetterNumbers = None,
-) -> Any:
-    words = Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
+def export_dead_letters(name: Name, words: ChosenLetters) -> Any:
     lines = native.export(name, words)
     return StreamingResponse(lines, media_type=_LINES, headers={"Cache-Control": "no-store"})
 

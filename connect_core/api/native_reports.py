@@ -9,11 +9,19 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Given, LetterNumbers, LetterState, Limit, Name, Partition, Preview, Run
+from connect_core.api.native_asked import (
+    After,
+    ChosenLetters,
+    Given,
+    Limit,
+    Name,
+    Partition,
+    Preview,
+    Run,
+)
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_reports as native
-from connect_core.service.dead_letters import Words
 
 _log = logging.getLogger(__name__)
 Stream = Annotated[str, Query(description="`live`, `all`, or a backfill's")]
@@ -92,20 +100,7 @@ def move_offsets(name: Name, given: OffsetsGiven, preview: Preview = False) -> A
     return JsonAnswer(native.move(name, given.offsets, _log.info, why=given.why, preview=preview, seen=given.before))
 
 
-def list_dead_letters(
-    name: Name,
-    limit: Limit = 100,
-    after: After = "",
-    stage: Text = "",
-    since: Text = "",
-    until: Text = "",
-    partition: Partition = "",
-    reason: Text = "",
-    run: Run = "",
-    state: LetterState = "open",
-    number: LetterNumbers = None,
-) -> Any:
-    words = Words(stage, since, until, partition, reason, run, tuple(number or ()), state=state)
+def list_dead_letters(name: Name, words: ChosenLetters, limit: Limit = 100, after: After = "") -> Any:
     return JsonAnswer(native.letters(name, words, limit=limit, after=after).told("dead_letters"))
 
 

@@ -6,7 +6,7 @@ says which letters are meant, and changes nothing; `until` is when that was look
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -35,24 +35,24 @@ def _to_the_end(lines: Iterator[str], held: ExitStack) -> Iterator[str]:
 
 def discard(name: str, words: Words, *, why: str, preview: bool) -> Json:
     """Marks them; none is deleted. Raises ConfigError for words that choose nothing."""
-    callers.require("admin", name)
-    named(name)
-    now = datetime.now(UTC)
-    with reading() as opened:
-        if preview:
-            return _meant(name, dead_letters.chosen(opened, name, words, still_open=True), now)
-        return {"applied": True, **dead_letters.discard(opened, name, words, _agreed, why=why)}
+    return _given_up(name, words, dead_letters.discard, still_open=True, why=why, preview=preview)
 
 
 def erase(name: str, words: Words, *, why: str, preview: bool) -> Json:
     """Takes payload, key and headers out of those that were replayed or discarded. Raises as `discard` does."""
+    return _given_up(name, words, dead_letters.erase, still_open=False, why=why, preview=preview)
+
+
+def _given_up(
+    name: str, words: Words, give_up: Callable[..., Json], *, still_open: bool, why: str, preview: bool
+) -> Json:
     callers.require("admin", name)
     named(name)
     now = datetime.now(UTC)
     with reading() as opened:
         if preview:
-            return _meant(name, dead_letters.chosen(opened, name, words, still_open=False), now)
-        return {"applied": True, **dead_letters.erase(opened, name, words, _agreed, why=why)}
+            return _meant(name, dead_letters.chosen(opened, name, words, still_open=still_open), now)
+        return {"applied": True, **give_up(opened, name, words, _agreed, why=why)}
 
 
 def redirect(name: str, say: Say, *, why: str, preview: bool) -> Json:

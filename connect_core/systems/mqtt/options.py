@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 from connect_core.systems.topic_filters import MAX_BYTES, check_subscription, is_shared, matches, shared_out, twice
@@ -23,6 +23,7 @@ _PATH = re.compile(r"/[!-~]*")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_WEBSOCKETS = re.compile(r"host|upgrade|connection|sec-websocket-.*", re.IGNORECASE)
 ROCKETMQ_MQTT: Final = "rocketmq-mqtt"
+_ADDRESS: dict[str, JsonValue] = {"kind": "address"}
 _ROCKETMQ_MQTT_KEEP_ALIVE_S = 30
 """RocketMQ-MQTT ends a connection without keep-alive after 10 s, and keeps one that is dead for one and a half times
 this (its `ChannelInfo.isExpired`, `DefaultChannelManager.doPing`)."""
@@ -127,10 +128,7 @@ class MqttBrokerOptions(BaseModel):
         examples=["standard"],
     )
     host: str = Field(
-        min_length=1,
-        description="Host of the broker",
-        examples=["mqtt.internal"],
-        json_schema_extra={"kind": "address"},
+        min_length=1, description="Host of the broker", examples=["mqtt.internal"], json_schema_extra=_ADDRESS
     )
     port: int = Field(default=0, ge=0, le=65535, description="Its port; 0: 1883, with TLS 8883", examples=[1883])
     failover: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_as_list)] = Field(
@@ -139,7 +137,7 @@ class MqttBrokerOptions(BaseModel):
         "order when those before do not answer. For Waybill they are one broker, the one at `host` and `port`: its "
         "nodes have to share sessions and retained messages",
         examples=[["mqtt-2.internal", "mqtt-3.internal:1884"]],
-        json_schema_extra={"kind": "address"},
+        json_schema_extra=_ADDRESS,
     )
     protocol: Annotated[Literal["5", "3.1.1"], BeforeValidator(_as_text)] = Field(
         default="5",

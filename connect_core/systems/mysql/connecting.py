@@ -90,7 +90,6 @@ def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
         "sql_notes": 1,
         "max_error_count": 65535,  # of warnings that are told
         "sql_select_limit": 2**64 - 1,  # it would cut lists of columns and writers, too
-        "sql_big_selects": 1,
     }
     if isinstance(options, MysqlSinkOptions | MysqlSourceOptions):
         lock = max(1, round(options.lock_timeout_s))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_core import log_lines
+from connect_core.jobs import replicate
 from tests.unit.cli.conftest import Typed, Waybill
 
 
@@ -65,3 +66,8 @@ def test_a_record_of_a_server_is_one_line() -> None:
     assert "\n" not in line
     assert (found["level"], found["logger"], found["message"]) == ("error", "a.b", "It failed")
     assert found["trace"].endswith("ValueError: wrong")
+
+
+def test_a_spark_application_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    replicate._say("moved")
+    assert json.loads(capsys.readouterr().err)["message"] == "moved"
