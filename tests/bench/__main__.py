@@ -27,6 +27,7 @@ from tests.bench.parsing import parse
 from tests.bench.place import Place, own_place
 from tests.bench.rules import rules
 from tests.bench.starts import RUNS, starts
+from tests.bench.tables import tables
 from tests.bench.taking_over import taking_over
 from tests.bench.telling import Row
 from tests.bench.transforms import transforms
@@ -60,6 +61,7 @@ WITHOUT_AIRFLOW: dict[str, Measure] = {
     "memory": lambda place, chosen: worker_memory(place, chosen.lines),
     "small": lambda place, chosen: small_runs(place, max(chosen.repeats, 5)),
     "change-streams": lambda place, chosen: change_streams(place, chosen.repeats),
+    "tables": lambda place, chosen: tables(place, chosen.lines, chosen.repeats),
     "fresh": lambda place, chosen: freshness(place),
     "parse": lambda place, chosen: parse(place, chosen.repeats),
 }

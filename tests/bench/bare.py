@@ -24,7 +24,7 @@ Change: TypeAlias = Callable[[Sequence[bytes]], list[bytes]]
 """What becomes of the bodies of one pull."""
 _READ_BYTES = 1024 * 1024
 _LIMIT_S = 600.0
-_PROPERTIES = b"UNIQ_KEY\x01%032X\x02WAYBILL\x01%012x:live:%016x:0:123456789:0\x02" % (1, 2, 3)
+PROPERTIES = b"UNIQ_KEY\x01%032X\x02WAYBILL\x01%012x:live:%016x:0:123456789:0\x02" % (1, 2, 3)
 
 
 def files_to_topic(client: Client, files: list[Path], topic: str) -> int:
@@ -42,7 +42,7 @@ def files_to_topic(client: Client, files: list[Path], topic: str) -> int:
                 if bodies is None:
                     continue
                 still.append((lines, sender))
-                for batch in encode_batches(bodies, [_PROPERTIES] * len(bodies)):
+                for batch in encode_batches(bodies, [PROPERTIES] * len(bodies)):
                     sender.submit(batch, deadline=deadline)
                 count += len(bodies)
             reading = still
@@ -82,7 +82,7 @@ def topic_to_topic(client: Client, source: str, target: str, change: Change = li
                 continue
             still.append((reader, sender))
             bodies = change([message.body for message in part.messages])
-            for batch in encode_batches(bodies, [_PROPERTIES] * len(bodies)):
+            for batch in encode_batches(bodies, [PROPERTIES] * len(bodies)):
                 sender.submit(batch, deadline=deadline)
             count += len(bodies)
         going = still

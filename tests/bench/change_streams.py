@@ -79,7 +79,7 @@ class Database:
 
 
 def change_streams(place: Place, repeats: int) -> list[Row]:
-    with _database(place) as database:
+    with postgresql(place) as database:
         rows = [
             _throughput(place, database, 1, repeats),
             _throughput(place, database, ROWS, repeats),
@@ -91,7 +91,7 @@ def change_streams(place: Place, repeats: int) -> list[Row]:
 
 
 @contextmanager
-def _database(place: Place) -> Iterator[Database]:
+def postgresql(place: Place) -> Iterator[Database]:
     folder = place.folder / "postgresql"
     folder.mkdir()
     folder.chmod(0o711)
