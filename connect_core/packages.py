@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple, TypeVar
@@ -97,7 +98,8 @@ def loaded(one: Brought, kind: type[Found], check: Callable[[Found], str] = lamb
         raise one.broken(f"so does {' and so does '.join(one.rivals)}; uninstall all but one")
     know_package(one.entry.module, one.name)
     try:
-        found = one.entry.load()
+        with redirect_stdout(sys.stderr):  # what a command answers, as JSON above all, is its own
+            found = one.entry.load()
         wrong = check(found) if isinstance(found, kind) else f"{one.entry.value} is no {kind.__name__}"
     except (Exception, SystemExit) as error:
         raise one.broken(_words_of(error)) from None

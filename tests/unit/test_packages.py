@@ -52,6 +52,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     SYSTEMS.reload()
 
 
+def test_what_a_package_prints_when_it_is_loaded_is_no_part_of_an_answer(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(folder, "waybill-thing", {"waybill.systems": "thing = waybill_thing:PLUGIN"}, f"print('hello')\n{THING}")
+    SYSTEMS.reload()
+    assert not plugins.listed("thing")[0]["error"]
+    assert capsys.readouterr() == ("", "hello\n")
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [
