@@ -99,6 +99,7 @@ LAG = {
     "silent": False,
     "partitions": [],
     "aside": [],
+    "snapshot": [],
 }
 OFFSET = {"stream": "live", "partition": PARTITION, "incarnation": 0, "offset": 14, "changed_at": AT}
 MOVED = {

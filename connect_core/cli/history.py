@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -140,6 +140,8 @@ def lag(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = Fal
         for one in told:
             for sentence in partition_states.lines(one["aside"]):
                 output.line(f"{one['connector']}: {sentence}")
+            for table in one["snapshot"]:
+                output.line(f"{one['connector']}: {rows_left(table)}")
             for alert in [word for word in ("late", "silent") if one[word]]:
                 output.notice(f"{one['connector']} is {alert}: last settled {output.cell(one['settled_at'])}")
             if "problem" in one:
@@ -176,6 +178,11 @@ def waiting_lines(counts: Sequence[int]) -> list[str]:
         return []
     many = "1 last line has" if len(lines) == 1 else f"{len(lines):,} last lines have"
     return [f"{many} no line feed yet ({sum(lines):,} bytes): read once it comes, or once the file is renamed"]
+
+
+def rows_left(of: Mapping[str, Any]) -> str:
+    """What to say of a table whose rows come by a snapshot."""
+    return f"table {of['table']}: about {of['left']:,} of {of['rows']:,} rows are still to come"
 
 
 def _of_one(name: str, priority: int) -> int:

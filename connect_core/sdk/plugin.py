@@ -120,6 +120,15 @@ class ProbeResult(NamedTuple):
     what: str
 
 
+class RowsLeft(NamedTuple):
+    """Of a table whose rows come by a snapshot: about how many are still to come, and about how many it has, as the
+    database estimates both."""
+
+    table: str
+    left: int
+    rows: int
+
+
 class TypedRecord(NamedTuple):
     """A record typed by hand."""
 
@@ -156,6 +165,10 @@ def _no_promise(role: Role, options: Json) -> Guarantee | None:
 
 def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
     return iter(())
+
+
+def _no_snapshot(options: Json, evidence: Json) -> list[RowsLeft]:
+    return []
 
 
 def _as_typed(record: TypedRecord) -> TypedRecord:
@@ -265,6 +278,9 @@ class Plugin:
     """Has all rows of these tables of a source come among their changes, once more where they came before; of all its
     tables where none is named. Takes the options of the source, and gives the names of the tables. None where there is
     no such thing."""
+    rows_left: Callable[[Json, Json], list[RowsLeft]] = _no_snapshot
+    """How far a snapshot has come, by the options of a source and the evidence of a committed position: the tables with
+    rows still to come, in their order."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-from connect_core.config import database_url, load_document
+from connect_core.config import database_url, load_document, reveal
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import WaybillError
 from connect_core.ledger import Connector, Ledger
@@ -14,6 +14,7 @@ from connect_core.replication.driver.preview import plan_connector
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service import partition_states
 from connect_core.service.opened import Opened, surroundings
+from connect_core.systems import SYSTEMS
 
 
 def plan(opened: Opened, name: str) -> Json:
@@ -70,8 +71,6 @@ def what_waits(name: str) -> dict[str, int | str]:
 
 def lag_unit(document: Json) -> str:
     """What the positions of its source count."""
-    from connect_core.systems import SYSTEMS
-
     plugin = SYSTEMS.get(next(iter(document["source"])))  # of another package, it may be gone
     return plugin.unit if plugin else "records"
 
@@ -94,7 +93,16 @@ def _lag(opened: Opened, connector: Connector) -> Json:
             for seen in previews
         ],
         "aside": partition_states.of_previews(previews),
+        "snapshot": _rows_left(opened, connector),
     }
+
+
+def _rows_left(opened: Opened, connector: Connector) -> list[Json]:
+    """Of each table whose rows come by a snapshot, about how many are still to come."""
+    source = opened.resolved(connector).source
+    committed = opened.ledger.positions(connector.uid, LIVE, opened.ledger.assignment(connector.uid).shares)
+    asked = SYSTEMS[source.system].rows_left
+    return [one._asdict() for at in committed.values() if at for one in asked(reveal(source.options), at.evidence)]
 
 
 def _lag_or_why_not(opened: Opened, connector: Connector) -> Json:
@@ -102,6 +110,7 @@ def _lag_or_why_not(opened: Opened, connector: Connector) -> Json:
         return _lag(opened, connector)
     except WaybillError as error:
         unknown: Json = {"lag": None, "settled_at": None, "late": False, "silent": False, "partitions": []}
+        unknown["snapshot"] = []
         unknown["aside"] = partition_states.of_states(opened.ledger.partition_states(connector.uid))
         return {"connector": connector.name, **unknown, "unit": lag_unit(connector.document), "problem": str(error)}
 

@@ -316,6 +316,23 @@ def test_rows_that_are_there_come_first(bare_site: Site, database: Database) -> 
     assert [op for op, *_ in told(bare_site)[35:]] == ["c", "c", "d", "d", "d"]
 
 
+def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Database) -> None:
+    bare_site.settings.update(SHORT_LEASES)
+    database.run(TABLE, "CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b))")
+    database.run("INSERT INTO orders SELECT generate_series(1, 1000)", "INSERT INTO pairs VALUES (1, 1)", "ANALYZE")
+    to_file(bare_site, database, "orders", "pairs", snapshot="initial", snapshot_rows=50)
+    bare_site.fault("settled")  # what is written at once into the log
+    run(bare_site, code=-9)
+    assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
+        {"table": "public.orders", "left": 600, "rows": 1000},
+        {"table": "public.pairs", "left": 1, "rows": 1},
+    ]
+    assert "a: table public.orders: about 600 of 1,000 rows are still to come" in bare_site.waybill("lag", "a")
+    run(bare_site)
+    assert len(events(bare_site)) == 1001
+    assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == []
+
+
 def test_a_table_of_any_types_is_read_as_its_changes_are(bare_site: Site, database: Database) -> None:
     """What an event has of a row does not depend on how it came."""
     database.run(

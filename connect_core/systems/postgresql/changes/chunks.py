@@ -12,6 +12,8 @@ from psycopg2.extensions import cursor
 
 from connect_core import clock
 from connect_core.errors import ConfigError
+from connect_core.sdk.plugin import RowsLeft
+from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
@@ -87,6 +89,27 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
     return [f"{schema}.{table}" for schema, table in asked]
 
 
+def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress) -> list[RowsLeft]:
+    """As the server's planner estimates it, from the statistics of the tables."""
+    found, after, where = [], progress.after, options.address
+    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        for schema, table in progress.tables:
+            with _one_snapshot(asking):
+                of = _described(asking, schema, table, where)
+                rows = _estimated(asking, of, None)
+                found.append(RowsLeft(f"{schema}.{table}", min(rows, _estimated(asking, of, after)), rows))
+            after = None
+    return found
+
+
+def _estimated(asking: cursor, of: _Table, after: Key | None) -> int:
+    """How many rows are behind a key."""
+    within, given = _behind(of, after)
+    asking.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {of.from_} {within}", given)
+    plans: list[list[Json]] = [one for (one,) in asking.fetchall()]
+    return int(plans[0][0]["Plan"]["Plan Rows"])
+
+
 def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str) -> None:
     """Writes the next chunks behind where the log has come to; fewer where a transaction stays open."""
     for _ in range(CHUNKS):
@@ -153,18 +176,26 @@ def _all_have_ended(asking: cursor) -> bool:
 
 def _rows(of: _Table, row_prefix: str, after: Key | None, most: int) -> tuple[str, list[str]]:
     """SQL that writes the rows, and gives the key of each."""
-    relation, kinds = of.relation, of.kinds
+    relation = of.relation
     columns = ", ".join(quoted_name(one.name) for one in relation.columns)
     keys = [one.name for one in relation.columns if one.of_key]
     key = ", ".join(map(quoted_name, keys))
     texts = ", ".join(f"{quoted_name(one)}::text" for one in keys)
-    behind = ", ".join(f"%s::{kinds[one]}" for one in keys)
-    within = f"WHERE ({key}) > ({behind})" if after is not None else ""
+    within, given = _behind(of, after)
     statement = (
         f"SELECT pg_logical_emit_message(true, %s, ROW({columns})::text), {texts}"
         f" FROM (SELECT {columns} FROM {of.from_} {within} ORDER BY {key} LIMIT {most}) c"
     )
-    return statement, [row_prefix, *(after or ())]
+    return statement, [row_prefix, *given]
+
+
+def _behind(of: _Table, after: Key | None) -> tuple[str, Sequence[str]]:
+    """SQL of which rows come behind a key, all where there is none, and what it is given."""
+    if after is None:
+        return "", ()
+    keys = [one.name for one in of.relation.columns if one.of_key]
+    behind = ", ".join(f"%s::{of.kinds[one]}" for one in keys)
+    return f"WHERE ({', '.join(map(quoted_name, keys))}) > ({behind})", after
 
 
 def _say(asking: cursor, named: str, text: str) -> None:

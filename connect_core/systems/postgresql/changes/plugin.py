@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role, RowsLeft
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.changes.flat_keys import CLASSES
@@ -36,6 +36,17 @@ def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
     return request_snapshot(PostgresChangesOptions.model_validate(options), tables)
 
 
+def _rows_left(options: Json, evidence: Json) -> list[RowsLeft]:
+    from connect_core.systems.postgresql.changes.source import progress_of
+
+    progress = progress_of(evidence)
+    if not progress.tables:
+        return []
+    from connect_core.systems.postgresql.changes.chunks import rows_left
+
+    return rows_left(PostgresChangesOptions.model_validate(options), progress)
+
+
 PLUGIN = Plugin(
     name="postgresql_changes",
     title="Changes of tables of PostgreSQL",
@@ -46,6 +57,7 @@ PLUGIN = Plugin(
     guarantee=_guarantee,
     probe=_probe,
     snapshot=_snapshot,
+    rows_left=_rows_left,
     flat=CLASSES,
     unit="changes",
 )

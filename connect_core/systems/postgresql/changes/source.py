@@ -303,6 +303,10 @@ def _place_in(at: Position) -> Place | None:
     """None where the slot was not there when the position was chosen."""
     if _LSN not in at.evidence:
         return None
-    said = at.evidence.get(_SNAPSHOT)
-    progress = SnapshotProgress.parse(said) if said else SnapshotProgress()
-    return Place(int(at.evidence[_AT]), int(at.evidence[_LSN]), progress)
+    return Place(int(at.evidence[_AT]), int(at.evidence[_LSN]), progress_of(at.evidence))
+
+
+def progress_of(evidence: Json) -> SnapshotProgress:
+    """How far a snapshot has come at a position."""
+    said = evidence.get(_SNAPSHOT)
+    return SnapshotProgress.parse(said) if said else SnapshotProgress()
