@@ -29,3 +29,10 @@ def test_a_row_fails_with_any_phase_of_its_test() -> None:
     assert "seed 7, 2 faults in 1 min, 1 failed" in page
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith(("| a", "| b"))]
     assert [(cells[0], cells[-1]) for cells in rows] == [("| a", "passed |"), ("| b", "failed |")]
+
+
+def test_what_failed_beside_others_and_passed_alone_is_no_failure_and_is_told() -> None:
+    table = Table({name: asdict(FaultRow(fault=name)) for name in ("a", "b")}, {"b"}, {"a"})
+    page = table.page(seed=7, seconds=60)
+    assert "2 faults in 1 min, 1 failed; 1 more failed beside others, and passed alone." in page
+    assert [line.rpartition(" | ")[2] for line in page.splitlines()[-2:]] == ["passed alone |", "failed |"]
