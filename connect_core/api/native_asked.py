@@ -35,6 +35,9 @@ Preview = Annotated[bool, Query(description="Say what would change, and change n
 Document = Annotated[dict[str, Any], AfterValidator(storable)]
 Text = Annotated[str, AfterValidator(storable)]
 
+Offset = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
+OffsetsByPartition = Annotated[dict[str, Offset | None], Field(max_length=10_000)]
+
 
 class Given(BaseModel):
     """A body: what it does not know is a fault."""

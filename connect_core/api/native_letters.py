@@ -40,8 +40,8 @@ class RedirectGiven(Given):
 
 def add(routes: APIRouter) -> None:
     one = "/connectors/{name}/dead-letters"
-    exported = "Rejected records, whole: one JSON object a line, the oldest first"
-    line = '{"id": 7, "state": "open", "payload": {"text": "one, two"}}\n'
+    exported = "Rejected records, whole: one JSON object a line, the oldest first; the last line counts them"
+    line = '{"id": 7, "state": "open", "payload": {"text": "one, two"}}\n{"exported": 1}\n'
     added(routes, "GET", f"{one}/export", export_dead_letters, exported, line, media_type=_LINES)
     for verb, handler, summary, done in (
         ("discard", discard_dead_letters, "Mark rejected records as discarded; none is deleted", "discarded"),

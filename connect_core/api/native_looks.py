@@ -1,4 +1,4 @@
-"""Looks that move nothing: plans, logs, single records, and what records would become."""
+"""Plans, logs, single records, what records would become, and where consumer groups go on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from connect_core.service.trying import MOST, NEWEST, TryRequest
 _NOT_KEPT = {"Cache-Control": "no-store"}
 """Of answers with payloads: nobody keeps them, and neither does an Idempotency-Key."""
 Content = Annotated[str, AfterValidator(storable)]
+Last = Annotated[int, Query(ge=1, le=MOST, description="How many")]
 
 
 class TryGiven(Given):
@@ -48,12 +49,16 @@ def add(routes: APIRouter) -> None:
     added(routes, "GET", f"{one}/trace", trace_record, "What happened to one record", examples.TRACE)
     newest = {"name": "copy", "messages": [{"value": "one"}]}
     added(routes, "GET", f"{one}/newest", show_newest, "The newest records in the target", newest)
+    in_topic = {"name": "orders", "messages": [{"value": "one"}]}
+    added(routes, "GET", "/topics/newest", show_newest_of_topic, "The newest records of a topic", in_topic)
     tried = {"document": "copy", "records": [examples.TRIED]}
     added(routes, "POST", "/try", try_document, "What a document would make of records; nothing is stored", tried)
     ruled = {"connector": "copy", "records": [examples.TRIED]}
     added(routes, "POST", f"{one}/rules/try", try_rules, "What records of a connector would become", ruled)
     group = f"{one}/groups/{{group}}"
     added(routes, "GET", group, show_group, "Where a consumer group goes on in the target", examples.GROUP)
+    moved = examples.GROUP | {"applied": True}
+    added(routes, "POST", f"{group}/apply", apply_group, "Have a consumer group go on there", moved)
 
 
 def show_plan(
@@ -96,8 +101,16 @@ def trace_record(
     return JsonAnswer(found)
 
 
-def show_newest(name: Name, last: Annotated[int, Query(ge=1, le=MOST, description="How many")] = 5) -> Any:
+def show_newest(name: Name, last: Last = 5) -> Any:
     return JsonAnswer(native.newest(name, last), headers=_NOT_KEPT)
+
+
+def show_newest_of_topic(
+    topic: Annotated[str, Query(description="Name of the topic")] = "",
+    connection: Annotated[str, Query(description="Where it is: the name of a connection")] = "main",
+    last: Last = 5,
+) -> Any:
+    return JsonAnswer(native.newest_of_topic(topic, last, connection=connection), headers=_NOT_KEPT)
 
 
 def try_document(given: TryDocumentGiven) -> Any:
@@ -110,3 +123,7 @@ def try_rules(name: Name, given: TryGiven | None = None) -> Any:
 
 def show_group(name: Name, group: str) -> Any:
     return JsonAnswer(native.translated_group(name, group))
+
+
+def apply_group(name: Name, group: str) -> Any:
+    return JsonAnswer(native.move_group(name, group))

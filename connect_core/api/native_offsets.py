@@ -6,10 +6,10 @@ import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import Given, Name, Text, storable
+from connect_core.api.native_asked import Given, Name, Offset, OffsetsByPartition, Text, storable
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_offsets as native
@@ -19,16 +19,20 @@ _log = logging.getLogger(__name__)
 
 
 class UndoGiven(Given):
-    """Which partition; with `preview` nothing is changed."""
+    """Which partition; with `preview` nothing is changed. `before` is its offset as a preview has told it: nothing is
+    changed where it is another now."""
 
     partition: Text
+    before: Offset | None = None
     preview: bool = False
 
 
 class ImportGiven(Given):
-    """`exported` as the export has given it; with `preview` nothing is committed."""
+    """`exported` as the export has given it; with `preview` nothing is committed. `before` are offsets as a preview has
+    told them: nothing is committed where one is another now."""
 
     exported: Annotated[ExportedOffsets, BeforeValidator(storable)]
+    before: OffsetsByPartition = Field(default_factory=dict)
     why: Text = ""
     preview: bool = False
 
@@ -44,7 +48,8 @@ def add(routes: APIRouter) -> None:
 
 
 def undo_offset(name: Name, given: UndoGiven) -> Any:
-    return JsonAnswer(native.undo(name, given.partition, _log.info, preview=given.preview))
+    seen = {given.partition: given.before} if "before" in given.model_fields_set else {}
+    return JsonAnswer(native.undo(name, given.partition, _log.info, preview=given.preview, seen=seen))
 
 
 def export_offsets(name: Name) -> Any:
@@ -52,4 +57,5 @@ def export_offsets(name: Name) -> Any:
 
 
 def import_offsets(name: Name, given: ImportGiven) -> Any:
-    return JsonAnswer(native.taken_over(name, given.exported, _log.info, why=given.why, preview=given.preview))
+    told = native.taken_over(name, given.exported, _log.info, why=given.why, preview=given.preview, seen=given.before)
+    return JsonAnswer(told)

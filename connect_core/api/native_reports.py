@@ -15,6 +15,7 @@ from connect_core.api.native_asked import (
     Given,
     Limit,
     Name,
+    OffsetsByPartition,
     Partition,
     Preview,
     Run,
@@ -26,15 +27,14 @@ from connect_core.service import native_reports as native
 _log = logging.getLogger(__name__)
 Stream = Annotated[str, Query(description="`live`, `all`, or a backfill's")]
 Text = Annotated[str, Query()]
-Offset = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 
 
 class OffsetsGiven(Given):
     """By partition the offset to read next; null for the oldest record. `before` are offsets as a preview has told
     them: nothing is moved where one is another now."""
 
-    offsets: Annotated[dict[str, Offset | None], Field(max_length=10_000)]
-    before: Annotated[dict[str, Offset | None], Field(max_length=10_000)] = Field(default_factory=dict)
+    offsets: OffsetsByPartition
+    before: OffsetsByPartition = Field(default_factory=dict)
     why: str = ""
 
 

@@ -13,7 +13,6 @@ from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName, Name
-from connect_core.service.opened import reading, working
 
 if TYPE_CHECKING:
     from connect_core.service.backfill_runs import Request
@@ -103,10 +102,7 @@ def replay(
 @app.command("list")
 def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """List backfills and replays, newest first."""
-    from connect_core.service.backfills import listed
-
-    with reading() as opened:
-        told = listed(opened, name)
+    told = installation().backfills(name)
     keys = ("connector", "stream", "state", "done", "planned", "sink", "who", "created_at")
     rows = [[_cell(one, key) for key in keys] for one in told]
     columns = (
@@ -125,10 +121,7 @@ def list_(name: OptionalName = "", wide: WideFlag = False, as_json: JsonFlag = F
 @app.command()
 def show(name: Name, stream: Stream, wide: WideFlag = False, as_json: JsonFlag = False) -> None:
     """Show one: the request, its parts, and the progress of each."""
-    from connect_core.service.backfills import shown
-
-    with reading() as opened:
-        told = shown(opened, name, stream)
+    told = installation().backfill(name, stream)
     keys = ("partition", "incarnation", "begin", "end", "done")
     rows = [[part[key] for key in keys] for part in told["parts"]]
 
@@ -155,20 +148,14 @@ def resume(
     name: Name, stream: Stream, accept_gaps: AcceptGaps = False, engine: EngineName = "", as_json: JsonFlag = False
 ) -> None:
     """Resume one that failed or was killed."""
-    from connect_core.service import backfill_runs
-
-    with working() as opened:
-        told = backfill_runs.resume(opened, name, stream, _how(engine, accept_gaps, as_json))
+    told = installation().resume_backfill(name, stream, _how(engine, accept_gaps, as_json))
     _show_ended(told, as_json)
 
 
 @app.command()
 def cancel(name: Name, stream: Stream, why: Why = "", as_json: JsonFlag = False) -> None:
     """Cancel one for good; if it runs, it ends at its next range boundary. Delivered records stay in the target."""
-    from connect_core.service.backfills import cancel as cancel_one
-
-    with reading() as opened:
-        told, changed = cancel_one(opened, name, stream, why=why)
+    told, changed = installation().cancel_backfill(name, stream, why=why)
     text = "cancelled" if changed else f"was {told['state']} already"
     output.emit(as_json, told, lambda: output.line("\n  ".join([f"{name}: {told['stream']}: {text}", *_unknown(told)])))
 

@@ -15,7 +15,6 @@ from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
 from connect_core.cli.runs import EngineName
-from connect_core.service.opened import reading, working
 
 if TYPE_CHECKING:
     from connect_core.service.dead_letters import Words
@@ -121,11 +120,8 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Write rejected records to a file, whole: one JSON object a line, oldest first."""
-    from connect_core.service import dead_letters
-
     words = _words(stage, since, until, partition, reason, run, ids, state)
-    with reading() as opened:
-        exported = dead_letters.export(opened, name, words, to, sys.stdout)
+    exported = installation().export_letters(name, words, to, sys.stdout)
     text = f"{name}: {output.count(exported, 'dead letter')} exported"
     if to == "-":
         output.notice(text)
@@ -183,11 +179,8 @@ def discard(
     as_json: JsonFlag = False,
 ) -> None:
     """Mark rejected records as discarded: no longer listed or replayed. None is deleted."""
-    from connect_core.service import dead_letters
-
     words = _words(stage, since, until, partition, reason, run, ids)
-    with reading() as opened:
-        told = dead_letters.discard(opened, name, words, agreeing_on_letters(yes, "Discard them?", {}), why=why)
+    told = installation().discard_letters(name, words, agreeing_on_letters(yes, "Discard them?", {}), why=why)
     output.emit(
         as_json, told, lambda: output.line(f"{name}: {output.count(told['discarded'], 'dead letter')} discarded")
     )
@@ -199,11 +192,8 @@ def redirect(name: Name, why: Why = "", yes: Yes = False, as_json: JsonFlag = Fa
 
     Some of these records may be in the former target, too.
     """
-    from connect_core.service.letter_redirects import redirect as redirect_letters
-
-    with working() as opened:
-        agree = agreeing_on_letters(yes, "Send them to the errors.sink of today?", {})
-        told = redirect_letters(opened, name, agree, output.notice, why=why)
+    agree = agreeing_on_letters(yes, "Send them to the errors.sink of today?", {})
+    told = installation().redirect_letters(name, agree, output.notice, why=why)
     letters = output.count(told["redirected"], "dead letter")
     output.emit(as_json, told, lambda: output.line(f"{name}: the next run sends {letters} to errors.sink"))
 
@@ -223,11 +213,8 @@ def erase(
     as_json: JsonFlag = False,
 ) -> None:
     """Take payload, key and headers out of rejected records that were replayed or discarded. Cannot be undone."""
-    from connect_core.service import dead_letters
-
     words = _words(stage, since, until, partition, reason, run, ids)
-    with reading() as opened:
-        told = dead_letters.erase(opened, name, words, agreeing_on_letters(yes, "Erase what they hold?", {}), why=why)
+    told = installation().erase_letters(name, words, agreeing_on_letters(yes, "Erase what they hold?", {}), why=why)
     output.emit(as_json, told, lambda: output.line(f"{name}: {output.count(told['erased'], 'dead letter')} erased"))
 
 

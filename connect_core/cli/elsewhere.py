@@ -11,40 +11,24 @@ from connect_core.errors import ConfigError
 
 WORKING = frozenset(
     {
-        *(
-            "status",
-            "apply",
-            "check",
-            "options",
-            "plugins",
-            "run",
-            "runs",
-            "receipts",
-            "lag",
-            "gaps",
-            "verify",
-            "snapshot",
-        ),
-        *("backfill", "replay", "trace", "offsets show", "offsets history", "offsets set"),
+        *("status", "apply", "check", "options", "plugins", "run", "runs", "receipts", "lag", "gaps", "verify"),
+        *("snapshot", "backfill", "replay", "trace", "plan", "logs", "peek", "fields", "try", "groups translate"),
         *(f"connectors {verb}" for verb in ("list", "show", "pause", "resume", "restart", "stop", "delete")),
-        *(f"rules {verb}" for verb in ("list", "add", "set", "enable", "disable", "delete")),
-        *(f"dead-letters {verb}" for verb in ("list", "show", "replay")),
+        *(f"offsets {verb}" for verb in ("show", "history", "set", "undo", "export", "import")),
+        *(f"backfills {verb}" for verb in ("list", "show", "resume", "cancel")),
+        *(f"rules {verb}" for verb in ("list", "add", "set", "enable", "disable", "delete", "try")),
+        *(f"dead-letters {verb}" for verb in ("list", "show", "export", "replay", "redirect", "discard", "erase")),
     }
 )
 """`rmqconnect` does as well: each command of it calls a server."""
 _CALLS_A_SERVER = "rmqconnect"
 
 _OF_A_HOST = "It is about the machine that it runs on"
-_NO_REQUEST = "Its server has no such request yet"
-_BY_REQUEST = "Its server has a request for it (docs/rest.md), which this command does not make yet"
-_TOKENS = "A token makes no other token"
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("serve", "doctor", "logs", "dev", "engine", "db", "import"), _OF_A_HOST),
+    **dict.fromkeys(("serve", "doctor", "dev", "engine", "db"), _OF_A_HOST),
+    "import": "It asks the server of a peer, and writes what it finds there into the ledger of this machine",
     "init": "It asks nobody: the document that it prints is the same everywhere",
-    "tokens": _TOKENS,
-    **dict.fromkeys(("plan", "peek", "fields", "try", "groups", "rules try"), _NO_REQUEST),
-    **dict.fromkeys(("backfills", *(f"offsets {verb}" for verb in ("undo", "export", "import"))), _BY_REQUEST),
-    **dict.fromkeys((f"dead-letters {verb}" for verb in ("export", "redirect", "discard", "erase")), _BY_REQUEST),
+    "tokens": "A token makes no other token",
 }
 """By command, or by group for all of it."""
 
@@ -55,9 +39,8 @@ def require_known_elsewhere(root: TyperGroup, context: Any, words: Sequence[str]
     named = _named(root, context, words)
     if not named or {"--help", "-h"} & set(words) or named in WORKING or named.split()[0] == _CALLS_A_SERVER:
         return
-    why = REFUSED.get(named) or REFUSED.get(named.split()[0], _NO_REQUEST)
     raise ConfigError(
-        f"`waybill {named}` does not work for another host. {why}",
+        f"`waybill {named}` does not work for another host. {REFUSED[named.split()[0]]}",
         next_step="Give it on the host of the server, without --server and WAYBILL_SERVER",
     )
 

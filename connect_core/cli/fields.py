@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from connect_core.cli import output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
 
 
@@ -21,9 +22,7 @@ def fields(
     as_json: JsonFlag = False,
 ) -> None:
     """Suggest the fields of JSON payloads, for `parse.fields` of a document."""
-    from connect_core.service import fields as service
-
-    told = service.suggested(where, last, connection=connection)
+    told = installation().suggested_fields(where, last, connection=connection)
     output.emit(as_json, told, lambda: _show(told))
 
 

@@ -8,8 +8,8 @@ import typer
 
 from connect_core.cli import completing, output
 from connect_core.cli.columns import Column
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.service.opened import reading
 
 app = typer.Typer(no_args_is_help=True, help="Consumer groups of replicated topics.")
 
@@ -39,10 +39,7 @@ def translate(
     What it may consume twice is counted: messages that it has consumed and that are not replicated yet, and those that
     stand between the copies of several queues in one. Exact where each queue has a target queue of its own.
     """
-    from connect_core.service import groups
-
-    with reading() as opened:
-        told = groups.translate(opened, name, group, apply=apply)
+    told = installation().group(name, group, apply=apply)
     output.emit(as_json, told, lambda: _show(told, wide))
 
 

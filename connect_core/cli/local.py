@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from connect_core.service.opened import reading, working
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from connect_core.service.dead_letters import Words
     from connect_core.service.documents import Show
     from connect_core.service.letter_replays import Replay
+    from connect_core.service.offset_exports import ExportedOffsets
     from connect_core.service.offsets import Agree
     from connect_core.service.opened import Say
     from connect_core.service.rules import RuleChange
     from connect_core.service.run_report import RunListener
     from connect_core.service.runs import How
     from connect_core.service.source_search import SearchWindow
+    from connect_core.service.trying import TryRequest
 
 
 class LocalInstallation:
@@ -113,6 +115,64 @@ class LocalInstallation:
         with working() as opened:
             return set_offset(opened, name, partition, offset, why=why, abandon=abandon, agree=agree, say=say)
 
+    def undo_offset(self, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
+        from connect_core.service import offsets
+
+        with working() as opened:
+            return offsets.undo(opened, name, partition, agree=agree, say=say)
+
+    def exported_offsets(self, name: str, say: Say) -> Json:
+        from connect_core.service.offset_exports import exported
+
+        with reading() as opened:
+            return exported(opened, name, say)
+
+    def import_offsets(self, name: str, taken: ExportedOffsets, *, why: str, agree: Agree, say: Say) -> Json:
+        from connect_core.service.offset_exports import imported
+
+        with working() as opened:
+            return imported(opened, name, taken, why=why, agree=agree, say=say)
+
+    def plan(self, name: str, *, sample: int) -> Json:
+        from connect_core.service import lag
+
+        with reading() as opened:
+            return lag.plan_with_sample(opened, name, sample) if sample else lag.plan(opened, name)
+
+    def log(self, name: str, run: str) -> Json:
+        from connect_core.service.logs import log_of
+
+        with reading() as opened:
+            return log_of(opened, name, run)
+
+    def newest(self, name: str, last: int, *, is_topic: bool, connection: str) -> Json:
+        from connect_core.service import peeking
+
+        return peeking.newest(name, last, is_topic=is_topic, connection=connection)
+
+    def suggested_fields(self, where: str, last: int, *, connection: str) -> Json:
+        from connect_core.service import fields
+
+        return fields.suggested(where, last, fields.of_topic(connection))
+
+    def try_document(self, path: Path, asked: TryRequest) -> Json:
+        from connect_core.service import trying
+
+        tried = trying.written(path)
+        return {"document": tried.document.name, "records": trying.became(tried, asked)}
+
+    def try_rules(self, name: str, asked: TryRequest) -> Json:
+        from connect_core.service import trying
+
+        with reading() as opened:
+            return {"connector": name, "records": trying.became(trying.applied(opened, name), asked)}
+
+    def group(self, name: str, group: str, *, apply: bool) -> Json:
+        from connect_core.service import groups
+
+        with reading() as opened:
+            return groups.translate(opened, name, group, apply=apply)
+
     def would_change(self, paths: Sequence[Path], say: Say, *, infer_again: bool) -> list[Json]:
         from connect_core.service import documents
 
@@ -162,6 +222,30 @@ class LocalInstallation:
         with working() as opened:
             return backfill_runs.begin(opened, name, request, how)
 
+    def resume_backfill(self, name: str, stream: str, how: How) -> Json:
+        from connect_core.service import backfill_runs
+
+        with working() as opened:
+            return backfill_runs.resume(opened, name, stream, how)
+
+    def backfills(self, name: str) -> list[Json]:
+        from connect_core.service.backfills import listed
+
+        with reading() as opened:
+            return listed(opened, name)
+
+    def backfill(self, name: str, stream: str) -> Json:
+        from connect_core.service.backfills import shown
+
+        with reading() as opened:
+            return shown(opened, name, stream)
+
+    def cancel_backfill(self, name: str, stream: str, *, why: str) -> tuple[Json, bool]:
+        from connect_core.service.backfills import cancel
+
+        with reading() as opened:
+            return cancel(opened, name, stream, why=why)
+
     def verified(
         self,
         name: str,
@@ -189,6 +273,30 @@ class LocalInstallation:
 
         with reading() as opened:
             return dead_letters.shown(opened, name, number)
+
+    def export_letters(self, name: str, words: Words, to: str, out: TextIO) -> int:
+        from connect_core.service import dead_letters
+
+        with reading() as opened:
+            return dead_letters.export(opened, name, words, to, out)
+
+    def discard_letters(self, name: str, words: Words, agree: AgreeOnLetters, *, why: str) -> Json:
+        from connect_core.service import dead_letters
+
+        with reading() as opened:
+            return dead_letters.discard(opened, name, words, agree, why=why)
+
+    def erase_letters(self, name: str, words: Words, agree: AgreeOnLetters, *, why: str) -> Json:
+        from connect_core.service import dead_letters
+
+        with reading() as opened:
+            return dead_letters.erase(opened, name, words, agree, why=why)
+
+    def redirect_letters(self, name: str, agree: AgreeOnLetters, say: Say, *, why: str) -> Json:
+        from connect_core.service.letter_redirects import redirect
+
+        with working() as opened:
+            return redirect(opened, name, agree, say, why=why)
 
     def replay_letters(self, name: str, wanted: Replay, agree: AgreeOnLetters, how: How) -> Json:
         from connect_core.service.letter_replays import replay

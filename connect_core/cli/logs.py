@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from connect_core.cli import completing, output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
 from connect_core.sdk.values import Json
-from connect_core.service.opened import reading
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -26,10 +26,7 @@ def logs(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what a run has logged in Airflow, by attempt, and why it failed."""
-    from connect_core.service.logs import log_of
-
-    with reading() as opened:
-        told = log_of(opened, name, run)
+    told = installation().log(name, run)
     output.emit(as_json, told, lambda: _show(told))
 
 

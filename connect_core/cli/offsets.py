@@ -13,7 +13,6 @@ from connect_core.cli.consent import Yes, agreeing
 from connect_core.cli.history import Stream
 from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
-from connect_core.service.opened import reading, working
 
 app = typer.Typer(no_args_is_help=True, help="Show and change the offsets that are read next.")
 
@@ -73,10 +72,7 @@ def undo(name: Name, partition: PartitionKey, yes: Yes = False, as_json: JsonFla
 
     Asks first if records are delivered again, or if runs have used the changed offset.
     """
-    from connect_core.service import offsets
-
-    with working() as opened:
-        told = offsets.undo(opened, name, partition, agree=agreeing(yes), say=output.notice)
+    told = installation().undo_offset(name, partition, agree=agreeing(yes), say=output.notice)
     _show_moved(told, as_json)
 
 
@@ -120,10 +116,7 @@ def history(
 @app.command("export")
 def export(name: Name) -> None:
     """Print the committed offsets as JSON, for `offsets import` with another ledger."""
-    from connect_core.service.offset_exports import exported
-
-    with reading() as opened:
-        told = exported(opened, name, output.notice)
+    told = installation().exported_offsets(name, output.notice)
     output.emit(True, told, lambda: None)
 
 
@@ -139,11 +132,10 @@ def import_(
 
     The source must be what it was then. Asks first if records are delivered again.
     """
-    from connect_core.service.offset_exports import imported, read_exported
+    from connect_core.service.offset_exports import read_exported
 
     taken = read_exported(file)
-    with working() as opened:
-        told = imported(opened, name, taken, why=why, agree=agreeing(yes), say=output.notice)
+    told = installation().import_offsets(name, taken, why=why, agree=agreeing(yes), say=output.notice)
 
     def for_people() -> None:
         for partition, after in told["after"].items():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from connect_core.cli import completing, output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
 
 
@@ -29,9 +30,7 @@ def peek(
     as_json: JsonFlag = False,
 ) -> None:
     """Look at the newest messages."""
-    from connect_core.service import peeking
-
-    told = peeking.newest(name, last, is_topic=topic, connection=connection)
+    told = installation().newest(name, last, is_topic=topic, connection=connection)
     output.emit(as_json, told, lambda: _show(told["messages"]))
 
 

@@ -13,7 +13,6 @@ from connect_core.cli.history import waiting_lines
 from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag, WideFlag
 from connect_core.cli.progress import listening
-from connect_core.service.opened import reading
 
 Name = Annotated[
     str, typer.Argument(help="Name of the connector.", metavar="NAME", autocompletion=completing.connectors)
@@ -74,11 +73,9 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what the next run would move, with which fields. Reads the source and the ledger; writes nothing."""
-    from connect_core.service import lag
     from connect_core.service.durations import show_seconds
 
-    with reading() as opened:
-        told = lag.plan_with_sample(opened, name, sample) if sample else lag.plan(opened, name)
+    told = installation().plan(name, sample=sample)
     partitions = told["partitions"]
     keys = ("partition", "task", "incarnation", "committed", "begin", "end", "lag", "waiting", "open_from", "state")
     rows = [[one[key] for key in keys] for one in partitions]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connect_core.cli import completing, output
+from connect_core.cli.installation import installation
 from connect_core.cli.output import JsonFlag
 from connect_core.errors import ConfigError
-from connect_core.service.opened import reading
 
 if TYPE_CHECKING:
     from connect_core.service.trying import TryRequest
@@ -50,11 +50,8 @@ def try_document(
 ) -> None:
     """Show what a document would make of each of the last 20 records of its source. Nothing is written, acknowledged or
     applied."""
-    from connect_core.service import trying
-
-    tried = trying.written(path)
-    told = trying.became(tried, _asked(last, payload, topic, tags, key, header))
-    output.emit(as_json, {"document": tried.document.name, "records": told}, lambda: show(told, steps=steps))
+    told = installation().try_document(path, _asked(last, payload, topic, tags, key, header))
+    output.emit(as_json, told, lambda: show(told["records"], steps=steps))
 
 
 def try_connector(
@@ -71,11 +68,8 @@ def try_connector(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what each of the last 20 records of the source would become. Nothing is written or acknowledged."""
-    from connect_core.service import trying
-
-    with reading() as opened:
-        told = trying.became(trying.applied(opened, name), _asked(last, payload, topic, tags, key, header))
-    output.emit(as_json, {"connector": name, "records": told}, lambda: show(told, steps=steps))
+    told = installation().try_rules(name, _asked(last, payload, topic, tags, key, header))
+    output.emit(as_json, told, lambda: show(told["records"], steps=steps))
 
 
 def _asked(

@@ -10,7 +10,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -24,6 +24,7 @@ from connect_core.service.json_values import plain
 
 PREFIX = "/api/v1"
 _CONNECT_LIMIT_S, _ANSWER_LIMIT_S = 10.0, 120.0
+_NOT_THERE = "urn:waybill:problem:not-found"
 _STILL_WORKED_ON = "urn:waybill:problem:key-in-use"
 _ASK_AGAIN_S, _TIMES = 0.5, 60
 _PAGE = 500
@@ -99,6 +100,27 @@ class ServerClient:
         tag = _TAG.fullmatch(answer.headers.get("etag", ""))
         return AnswerOfServer(told, int(tag[1]) if tag else 0)
 
+    def is_there(self, path: str) -> bool:
+        """Whether the caller is shown something there. Raises as `answered` does for anything else."""
+        answer = self._sent(_Asked("GET", f"{PREFIX}{path}", {}, None, {}))
+        told = _json(answer)
+        if answer.status_code == 404 and isinstance(told, dict) and told.get("type") == _NOT_THERE:
+            return False
+        if answer.status_code >= 300 or not isinstance(told, dict):
+            raise error_of(answer.status_code, told, self.server)
+        return True
+
+    def lines(self, path: str, **query: Any) -> Iterator[str]:
+        """Of an answer in lines, as they come. Raises as `answered` does, and Unreachable where it breaks off."""
+        try:
+            with self._opened().stream("GET", f"{self.server.url}{PREFIX}{path}", params=query) as answer:
+                if answer.status_code != 200:
+                    answer.read()
+                    raise error_of(answer.status_code, _json(answer), self.server)
+                yield from _lines(answer.iter_bytes())
+        except httpx.TransportError as error:
+            raise not_reached(error, self.server) from None
+
     def text(self, method: str, path: str) -> str:
         """What the server says to a path of its own, whatever that is: only no answer is a failure, and no token."""
         answer = self._sent(_Asked(method, path, {}, None, {}))
@@ -167,6 +189,17 @@ class ServerClient:
                 transport=self._transport,
             )
         return self._http
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Whole ones: what is behind the last line feed is none."""
+    begun: list[bytes] = []
+    for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            yield b"".join([*begun, part, b"\n"]).decode()
+            begun = []
+        begun.append(rest)
 
 
 def _trusted(server: RemoteServer) -> ssl.SSLContext:

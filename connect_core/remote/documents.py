@@ -15,6 +15,7 @@ from connect_core.sdk.values import Json
 from connect_core.service.documents import Written, WrittenDocuments, read_paths
 from connect_core.service.durations import show_count
 from connect_core.service.opened import Say
+from connect_core.service.trying import too_many
 
 
 def would_change(client: ServerClient, paths: Sequence[Path], say: Say) -> list[Json]:
@@ -37,6 +38,22 @@ def check(client: ServerClient, paths: Sequence[Path], *, probe: bool) -> list[J
     return [{"name": one["name"], "where": file, **one} for one, file in zip(told, files, strict=True)]
 
 
+def tried(client: ServerClient, path: Path, asked: Json) -> Json:
+    """What the only document of a file would make of records."""
+    written = read_paths([path])
+    _refuse(written.faults, written)
+    if len(written.documents) > 1:
+        raise too_many([str(one.data.get("name")) for one in written.documents], str(path))
+    [one] = written.documents
+    try:
+        return client.judged("/try", {"document": one.data, **asked})
+    except ConfigError as error:
+        if not error.faults:
+            raise
+        _refuse([_within(one, fault.path, fault.message) for fault in error.faults], written)
+        raise
+
+
 def _previewed(client: ServerClient, written: WrittenDocuments) -> list[Json]:
     told = _asked(client, "/apply", written, {}, preview=True)["connectors"]
     found: list[Json] = timed(told, "deleted_at")
@@ -55,12 +72,16 @@ def _asked(client: ServerClient, path: str, written: WrittenDocuments, more: Jso
         if not error.faults:
             raise
         faults += [_of_a_file(one, written.documents) for one in error.faults]
+    _refuse(faults, written)
+    return told
+
+
+def _refuse(faults: Sequence[Fault], written: WrittenDocuments) -> None:
     if faults:
         documents = len(written.documents) + len(written.faults)
         raise ConfigError(
             f"{show_count(len(faults), 'fault')} in {show_count(documents, 'document')}", faults=tuple(faults)
         )
-    return told
 
 
 def _said(written: WrittenDocuments, changes: list[Json], say: Say) -> list[Json]:
@@ -74,7 +95,11 @@ def _of_a_file(fault: Fault, documents: Sequence[Written]) -> Fault:
     found = fullmatch(r"documents\[(\d+)\]\.?(.*)", fault.path)
     if found is None or int(found[1]) >= len(documents):
         return fault
-    one, place = documents[int(found[1])], found[2]
+    return _within(documents[int(found[1])], found[2], fault.message)
+
+
+def _within(one: Written, place: str, message: str) -> Fault:
+    """At its line of the file."""
     line = one.line(tuple(int(part) if part.isdecimal() else part for part in place.split("."))) if place else None
     path = f"{one.where}: {place}" if place else one.where
-    return Fault(path, f"line {line}: {fault.message}" if line else fault.message)
+    return Fault(path, f"line {line}: {message}" if line else message)

@@ -13,8 +13,10 @@ from connect_core.sdk.values import Json
 _PROBLEM = "urn:waybill:problem:"
 _CALLS = (
     (r"POST /api/v1/connectors/(\S+)/(pause|resume|stop)\b", r"waybill connectors \2 \1"),
+    (r"POST /api/v1/connectors/([^\s/]+)/backfills/([^\s/]+)/resume\b", r"waybill backfills resume \1 \2"),
     (r"POST /api/v1/connectors/([^\s/]+)/(runs|verifications|backfills|dead-letters/replays)\b", "the same command"),
     (r"GET /api/v1/connectors/(\S+)/runs\b", r"waybill runs \1"),
+    (r"GET /api/v1/connectors/(\S+)/backfills\b", r"waybill backfills list \1"),
     (r"GET /api/v1/connectors/(\S+)/dead-letters\b", r"waybill dead-letters list \1"),
     (r"GET /api/v1/plugins\b", "See docs/connectors.md for the systems"),
     (r"GET /api/v1/operations\b", "Run the command again"),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from connect_core.errors import ConfigError, Retriable
 from connect_core.remote.client import ServerClient
-from connect_core.remote.values import at, timed
+from connect_core.remote.values import at, refuse, timed
 
 if TYPE_CHECKING:
     from connect_core.remote.operations import Listening
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from connect_core.service.dead_letters import Words
     from connect_core.service.documents import Show
     from connect_core.service.letter_replays import Replay
+    from connect_core.service.offset_exports import ExportedOffsets
     from connect_core.service.offsets import Agree
     from connect_core.service.opened import Say
     from connect_core.service.rules import RuleChange
     from connect_core.service.runs import How
     from connect_core.service.source_search import SearchWindow
+    from connect_core.service.trying import TryRequest
 
 _TIMES = 10
 """So often a connector is looked at, or its rules are changed, while others change them."""
@@ -35,7 +37,6 @@ _STEPS = 500
 """Of the history of offsets, at most."""
 _STATUS = ("since", "last_settled")
 _CONNECTOR = ("since", "created_at", "applied_at")
-_LETTER = ("stored_at", "replayed_at", "discarded_at")
 
 
 class RemoteInstallation:
@@ -125,7 +126,7 @@ class RemoteInstallation:
         return found
 
     def offset_history(self, name: str, *, partition: str, stream: str, last: int) -> list[Json]:
-        _refuse(last > _STEPS, f"--last {last - 1}")
+        refuse(last > _STEPS, f"--last {last - 1}")
         told = self._client.get(f"{at(name)}/offsets/history", partition=partition, stream=stream, limit=last)
         found: list[Json] = timed(told["history"], "at")
         return found
@@ -139,38 +140,74 @@ class RemoteInstallation:
     def set_offset(
         self, name: str, partition: str, offset: int, *, why: str, abandon: bool, agree: Agree, say: Say
     ) -> Json:
-        """What was agreed on: where a run has moved the offset since, nothing is changed."""
-        from connect_core.service.offsets import Move, Repeats
+        from connect_core.remote import offsets
 
-        _refuse(abandon, "--abandon")
-        path = f"{at(name)}/offsets"
-        asked: Json = {"offsets": {partition: offset}}
-        seen = self._client.answered("PATCH", path, query={"preview": True}, body=asked).told
-        repeats, before, after = seen["repeats"][partition], seen["before"][partition], seen["after"][partition]
-        agree(Move(name, partition, before, after, Repeats(**repeats)))
-        asked |= {"why": why, "before": {partition: before}}
-        told = self._client.answered("PATCH", path, body=asked).told
-        was, now = told["incarnations"][partition]
-        return {
-            "connector": name,
-            "partition": partition,
-            "before": None if was is None else {"incarnation": was, "offset": told["before"][partition]},
-            "after": {"incarnation": now, "offset": told["after"][partition]},
-            "repeats": repeats,
-        }
+        return offsets.moved(self._client, name, partition, offset, why=why, abandon=abandon, agree=agree)
+
+    def undo_offset(self, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
+        from connect_core.remote import offsets
+
+        return offsets.undone(self._client, name, partition, agree)
+
+    def exported_offsets(self, name: str, say: Say) -> Json:
+        from connect_core.remote import offsets
+
+        return offsets.exported(self._client, name, say)
+
+    def import_offsets(self, name: str, taken: ExportedOffsets, *, why: str, agree: Agree, say: Say) -> Json:
+        from connect_core.remote import offsets
+
+        return offsets.imported(self._client, name, taken, why, agree)
+
+    # ------------------------------------------------------------------------------------------------------ looks
+
+    def plan(self, name: str, *, sample: int) -> Json:
+        from connect_core.remote import looks
+
+        return looks.plan(self._client, name, sample)
+
+    def log(self, name: str, run: str) -> Json:
+        from connect_core.remote import looks
+
+        return looks.log(self._client, name, run)
+
+    def newest(self, name: str, last: int, *, is_topic: bool, connection: str) -> Json:
+        from connect_core.remote import looks
+
+        return looks.newest(self._client, name, last, is_topic=is_topic, connection=connection)
+
+    def suggested_fields(self, where: str, last: int, *, connection: str) -> Json:
+        from connect_core.remote import looks
+
+        return looks.suggested(self._client, where, last, connection)
+
+    def try_document(self, path: Path, asked: TryRequest) -> Json:
+        from connect_core.remote import looks
+
+        return looks.try_document(self._client, path, asked)
+
+    def try_rules(self, name: str, asked: TryRequest) -> Json:
+        from connect_core.remote import looks
+
+        return looks.try_rules(self._client, name, asked)
+
+    def group(self, name: str, group: str, *, apply: bool) -> Json:
+        from connect_core.remote import looks
+
+        return looks.group(self._client, name, group, apply=apply)
 
     # -------------------------------------------------------------------------------------------------- documents
 
     def would_change(self, paths: Sequence[Path], say: Say, *, infer_again: bool) -> list[Json]:
         from connect_core.remote import documents
 
-        _refuse(infer_again, "--infer-again")
+        refuse(infer_again, "--infer-again")
         return documents.would_change(self._client, paths, say)
 
     def apply(self, paths: Sequence[Path], *, why: str, say: Say, infer_again: bool, agree: Show) -> list[Json]:
         from connect_core.remote import documents
 
-        _refuse(infer_again, "--infer-again")
+        refuse(infer_again, "--infer-again")
         return documents.apply(self._client, paths, why, say)
 
     def check(self, paths: Sequence[Path], say: Say, *, probe: bool) -> list[Json]:
@@ -212,18 +249,34 @@ class RemoteInstallation:
     def run(self, name: str, how: How) -> Json:
         from connect_core.remote.operations import done
 
-        _refuse(how.window_s, "--window")
-        _refuse(how.engine, "--engine")
+        refuse(how.window_s, "--window")
+        refuse(how.engine, "--engine")
         return done(self._client, name, "runs", {"accept_gaps": how.accept_gaps}, how.listening)
 
     def begin_backfill(self, name: str, request: Request, how: How) -> Json:
-        from connect_core.remote.operations import done
+        from connect_core.remote import backfills
 
-        _refuse(how.engine, "--engine")
-        asked = {**request.asked(), "id": request.id, "accept_gaps": request.accept_gaps, "why": request.why}
-        asked["sink"] = _pairs(request.sink)
-        told: Json = timed(done(self._client, name, "backfills", asked, how.listening), "created_at", "ended_at")
-        return told
+        return backfills.begun(self._client, name, request, how)
+
+    def resume_backfill(self, name: str, stream: str, how: How) -> Json:
+        from connect_core.remote import backfills
+
+        return backfills.resumed(self._client, name, stream, how)
+
+    def backfills(self, name: str) -> list[Json]:
+        from connect_core.remote import backfills
+
+        return backfills.in_order(self._of_each(name, "backfills", "backfills", None))
+
+    def backfill(self, name: str, stream: str) -> Json:
+        from connect_core.remote import backfills
+
+        return backfills.shown(self._client, name, stream)
+
+    def cancel_backfill(self, name: str, stream: str, *, why: str) -> tuple[Json, bool]:
+        from connect_core.remote import backfills
+
+        return backfills.cancelled(self._client, name, stream, why)
 
     def verified(
         self, name: str, *, run: str, since_s: float | None, stream: str, share: float, listening: Listening
@@ -239,49 +292,39 @@ class RemoteInstallation:
         told: Json = timed(done(self._client, name, "verifications", asked, listening), "settled_at")
         return told
 
+    # ---------------------------------------------------------------------------------------------- dead letters
+
     def dead_letters(self, name: str, words: Words, *, last: int) -> list[Json]:
-        query = {key: value for key, value in words.asked().items() if key != "ids"}
-        if words.ids:
-            query["id"] = list(words.ids)
-        path = f"{at(name)}/dead-letters"
-        found: list[Json] = timed(self._client.listed(path, "dead_letters", last, state=words.state, **query), *_LETTER)
-        return found
+        from connect_core.remote import letters
+
+        return letters.listed(self._client, name, words, last)
 
     def dead_letter(self, name: str, number: int) -> Json:
-        told: Json = timed(self._client.get(f"{at(name)}/dead-letters/{number}"), *_LETTER)
-        return {**told, "original": str(told["original"]).encode()}
+        from connect_core.remote import letters
+
+        return letters.shown(self._client, name, number)
+
+    def export_letters(self, name: str, words: Words, to: str, out: TextIO) -> int:
+        from connect_core.remote import letters
+
+        return letters.export(self._client, name, words, to, out)
 
     def replay_letters(self, name: str, wanted: Replay, agree: AgreeOnLetters, how: How) -> Json:
-        """Of those that were there when somebody agreed."""
-        from connect_core.remote.operations import done
-        from connect_core.service.dead_letters import Count, LettersPreview
+        from connect_core.remote import letters
 
-        _refuse(how.engine, "--engine")
-        asked = {**wanted.words.asked(), "again": wanted.again, "sink": _pairs(wanted.sink), "why": wanted.why}
-        path = f"{at(name)}/dead-letters/replays/preview"
-        seen = self._client.judged(path, {key: value for key, value in asked.items() if value})
-        if not seen["counts"] and not seen["resumed"]:
-            return {"connector": name, "left_out": seen["left_out"], "replays": []}
-        counts = tuple(Count(**one) for one in seen["counts"])
-        agree(LettersPreview(name, counts, seen["left_out"], tuple(seen["resumed"]), seen["delivered"]))
-        asked["until"] = asked.get("until") or ("" if wanted.words.ids else seen["until"])
-        told: Json = timed(
-            done(self._client, name, "dead-letters/replays", asked, how.listening), "created_at", "ended_at"
-        )
-        return told
+        return letters.replay(self._client, name, wanted, agree, how)
 
+    def discard_letters(self, name: str, words: Words, agree: AgreeOnLetters, *, why: str) -> Json:
+        from connect_core.remote import letters
 
-def _pairs(given: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE. Raises ConfigError."""
-    pairs = [one.partition("=") for one in given]
-    if wrong := [one for one, (_, sign, _) in zip(given, pairs, strict=True) if not sign]:
-        raise ConfigError(f"--sink {wrong[0]!r} is not KEY=VALUE")
-    return {key: value for key, _, value in pairs}
+        return letters.give_up(self._client, name, "discard", words, agree, why)
 
+    def erase_letters(self, name: str, words: Words, agree: AgreeOnLetters, *, why: str) -> Json:
+        from connect_core.remote import letters
 
-def _refuse(given: object, option: str) -> None:
-    if given:
-        raise ConfigError(
-            f"{option} is not there for another host: its server has no such request",
-            next_step=f"Leave {option} out, or give the command on the host of the server without --server",
-        )
+        return letters.give_up(self._client, name, "erase", words, agree, why)
+
+    def redirect_letters(self, name: str, agree: AgreeOnLetters, say: Say, *, why: str) -> Json:
+        from connect_core.remote import letters
+
+        return letters.give_up(self._client, name, "redirect", None, agree, why)

@@ -92,6 +92,9 @@ def _why(over: Json) -> WaybillError:
 def _again(operation: Json) -> str:
     if (kind := operation["kind"]) != "backfill":
         return _GOES_ON_AGAIN[kind]
+    if stream := operation["asked"].get("stream"):
+        again = f"waybill backfills resume {operation['connector']} {stream}"
+        return f"It continues with `{again}`; each record is sent once"
     number = operation["asked"].get("id") or operation["id"]
     return (
         f"It continues with `waybill backfill {operation['connector']} --id {number}`, and with the same words beside"

@@ -29,6 +29,7 @@ __all__ = [
     "Words",
     "chosen",
     "discard",
+    "end_of_lines",
     "erase",
     "export",
     "listed",
@@ -36,6 +37,7 @@ __all__ = [
     "shown",
     "wanted_of",
     "whole_lines",
+    "write_out",
 ]
 
 SHOWN_BYTES = 64 * 1024
@@ -107,9 +109,17 @@ def shown(opened: Opened, name: str, number: int) -> Json:
 def export(opened: Opened, name: str, words: Words, path: str, out: TextIO) -> int:
     """Writes them to a new file as JSON lines, oldest first, or to `out` when the path is `-`; how many there were.
     The file is there when it is whole. Raises ConfigError when there is one already, or a key cannot be read."""
-    if path == "-":
-        return sum(1 for line in whole_lines(opened, name, words) if out.write(line))
-    return _write_new(Path(path), _lines(opened, name, words, all_open=False))
+    return write_out(_lines(opened, name, words, all_open=path == "-"), path, out)
+
+
+def write_out(lines: Iterator[str], path: str, out: TextIO) -> int:
+    """Of lines that are made as they are taken."""
+    return sum(1 for line in lines if out.write(line)) if path == "-" else _write_new(Path(path), lines)
+
+
+def end_of_lines(exported: int) -> str:
+    """The last line of an export by a request: no letter has `exported`."""
+    return f"{json.dumps({'exported': exported})}\n"
 
 
 def whole_lines(opened: Opened, name: str, words: Words) -> Iterator[str]:

@@ -5,7 +5,7 @@ messages of a topic. Reads only.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from connect_core.config.row_types import suggested_fields
@@ -17,14 +17,14 @@ _TAIL_BYTES = 16 * 1024 * 1024
 """Of a file, what is read at most."""
 
 
-def suggested(where: str, last: int, *, connection: str = "main") -> Json:
+def suggested(where: str, last: int, messages: Callable[[str, int], Sequence[bytes]]) -> Json:
     """`fields` as a document has them, `remarks` on what they cannot say, and how many `records` were read and
-    `unread`. `where` is a file, or else a topic where the `connection` leads. Raises ConfigError where nothing is JSON.
-    """
+    `unread`. `where` is a file, or else a topic, of which `messages` gives the newest. Raises ConfigError where nothing
+    is JSON."""
     path = Path(where)
     if not path.is_file() and (path.exists() or os.sep in where):
         raise ConfigError("There is no such file", where=where, next_step="Name a file of JSON lines, or a topic")
-    payloads = _lines(path, last) if path.is_file() else _messages(where, last, connection)
+    payloads = _lines(path, last) if path.is_file() else messages(where, last)
     found = suggested_fields(payloads)
     if found is None:
         raise ConfigError(
@@ -43,6 +43,11 @@ def _lines(path: Path, last: int) -> Sequence[bytes]:
     return [line for line in lines[1 if begin else 0 :] if line][-last:]
 
 
-def _messages(topic: str, last: int, connection: str) -> Sequence[bytes]:
-    found = peeking.newest(topic, last, is_topic=True, connection=connection)
-    return [message["value"] for message in found["messages"]]
+def of_topic(connection: str) -> Callable[[str, int], Sequence[bytes]]:
+    """The newest messages of a topic, which is where the connection of this home leads."""
+
+    def messages(topic: str, last: int) -> Sequence[bytes]:
+        found = peeking.newest(topic, last, is_topic=True, connection=connection)
+        return [message["value"] for message in found["messages"]]
+
+    return messages

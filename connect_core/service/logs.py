@@ -42,9 +42,14 @@ def _run(opened: Opened, name: str, run_id: str) -> Run:
     uid = opened.ledger.connector(name).uid
     found = opened.ledger.run(uid, run_id) if run_id else next(iter(opened.ledger.runs(uid, limit=1)), None)
     if found is None:
-        raise NotFound(
-            f"There is no run {run_id}" if run_id else "It has not run yet",
-            where=f"connector {name}",
-            next_step=f"List its runs: waybill runs {name}" if run_id else f"Run it: waybill run {name}",
-        )
+        raise no_run(name, run_id)
     return found
+
+
+def no_run(name: str, run_id: str = "") -> NotFound:
+    """What is said where a connector has not that run, or none."""
+    return NotFound(
+        f"There is no run {run_id}" if run_id else "It has not run yet",
+        where=f"connector {name}",
+        next_step=f"List its runs: waybill runs {name}" if run_id else f"Run it: waybill run {name}",
+    )

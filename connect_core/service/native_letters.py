@@ -18,8 +18,9 @@ from connect_core.service.visible import named
 
 
 def export(name: str, words: Words) -> Iterator[str]:
-    """Each whole, as a line of JSON, the oldest first: for who may read the source as well. Raises ConfigError for
-    words that choose nothing, and where one cannot be opened, before the first line."""
+    """Each whole, as a line of JSON, the oldest first, and a last line that counts them: an answer without it broke off
+    on its way. For who may read the source as well. Raises ConfigError for words that choose nothing, and where one
+    cannot be opened, before the first line."""
     callers.require("admin", name)
     named(name)
     with ExitStack() as resources:
@@ -29,8 +30,12 @@ def export(name: str, words: Words) -> Iterator[str]:
 
 def _to_the_end(lines: Iterator[str], held: ExitStack) -> Iterator[str]:
     """The ledger is held until the last line."""
+    exported = 0
     with held:
-        yield from lines
+        for line in lines:
+            yield line
+            exported += 1
+    yield dead_letters.end_of_lines(exported)
 
 
 def discard(name: str, words: Words, *, why: str, preview: bool) -> Json:

@@ -7,6 +7,7 @@ Each raises NotFound for a connector that is not there for the caller.
 from __future__ import annotations
 
 from connect_core.config import Written, WrittenDocuments
+from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.values import LIVE, Json
 from connect_core.service import callers, groups, lag, logs, offsets, peeking, tracing, trying
 from connect_core.service.native_connectors import in_words_of_documents, refuse_masks
@@ -85,6 +86,14 @@ def newest(name: str, last: int) -> Json:
         return peeking.of_connector(opened, name, last)
 
 
+def newest_of_topic(topic: str, last: int, *, connection: str) -> Json:
+    """The same of a topic, which is where the connection leads: for who may read it with a document as well."""
+    callers.require("admin")
+    if not topic:
+        raise ConfigError("Say which topic", faults=(Fault("topic", "names none"),))
+    return peeking.newest(topic, last, is_topic=True, connection=connection)
+
+
 def try_document(document: Json, asked: TryRequest) -> Json:
     """What a document would make of records of its source, or of one that is typed; nothing is stored. Raises
     ConfigError with every fault, and NotAllowed where the caller may not apply it."""
@@ -113,3 +122,12 @@ def translated_group(name: str, group: str) -> Json:
     named(name)
     with reading() as opened:
         return groups.translate(opened, name, group)
+
+
+def move_group(name: str, group: str) -> Json:
+    """The same, and writes them there: whom the group has at work in the target goes on from them. Raises what the
+    target raises."""
+    callers.require("admin", name)
+    named(name)
+    with reading() as opened:
+        return groups.translate(opened, name, group, apply=True)

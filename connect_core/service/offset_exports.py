@@ -3,7 +3,7 @@ so that one that has changed meanwhile is noticed as after any other pause (deli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from connect_core.errors import ConfigError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import PushSource, Source
 from connect_core.sdk.values import LIVE, Json, Position
-from connect_core.service.offsets import Agree, Move, assignment_of, moved_together, partition_of
+from connect_core.service.offsets import Agree, Move, assignment_of, moved_together, partition_of, require_seen
 from connect_core.service.opened import AtWork, Opened, Say
 
 FORMAT = 1
@@ -86,10 +86,19 @@ def read_exported(file: Path) -> ExportedOffsets:
 
 
 def imported(
-    opened: AtWork, name: str, taken: ExportedOffsets, *, why: str, agree: Agree, say: Say, preview: bool = False
+    opened: AtWork,
+    name: str,
+    taken: ExportedOffsets,
+    *,
+    why: str,
+    agree: Agree,
+    say: Say,
+    preview: bool = False,
+    seen: Mapping[str, int | None] | None = None,
 ) -> Json:
     """Commits them, all or none; other partitions stay where they are. Raises ConfigError where the source is
-    not what it was when they were exported. With `preview` nobody is asked and nothing is committed."""
+    not what it was when they were exported. With `preview` nobody is asked and nothing is committed. `seen`
+    are offsets before, as a preview has told them: raises Retriable where one is another now."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     after = {
@@ -97,6 +106,7 @@ def imported(
         for one in taken.offsets
     }
     before = opened.ledger.positions(connector.uid, LIVE, list(after))
+    require_seen(connector, before, seen or {})
     with ExitStack() as resources:
         _require_the_same(systems.source(revealed(opened.resolved(connector).source), resources), after, name)
     repeated: Json = {}

@@ -134,9 +134,7 @@ def set_offsets(
     assignment = assignment_of(opened, connector)
     parts = {partition_of(assignment, key): offset for key, offset in wanted.items()}
     before = opened.ledger.positions(connector.uid, LIVE, list(parts))
-    for part in parts:
-        if part.key in (seen or {}) and (seen or {})[part.key] != _offset(before[part]):
-            raise _moved_meanwhile(connector, part)
+    require_seen(connector, before, seen or {})
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         after = {one: _checked(source, one, before[one], at, f"connector {name}") for one, at in parts.items()}
@@ -179,12 +177,30 @@ def _checked(source: Source, partition: Partition, before: Position | None, offs
     return checked_position(source, partition, before, at, where)
 
 
-def undo(opened: AtWork, name: str, partition: str, *, agree: Agree, say: Say) -> Json:
-    """Takes back the last change that a person made to a partition's position."""
+def require_seen(
+    connector: Connector, before: Mapping[Partition, Position | None], seen: Mapping[str, int | None]
+) -> None:
+    """Raises Retriable where an offset that somebody has `seen` is another now."""
+    for part, at in before.items():
+        if part.key in seen and seen[part.key] != _offset(at):
+            raise _moved_meanwhile(connector, part)
+
+
+def undo(
+    opened: AtWork,
+    name: str,
+    partition: str,
+    *,
+    agree: Agree,
+    say: Say,
+    seen: Mapping[str, int | None] | None = None,
+) -> Json:
+    """Takes back the last change that a person made to a partition's position. `seen` as in `set_offsets`."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     part = partition_of(assignment, partition)
     before, wanted, change = _undone(opened, connector, part)
+    require_seen(connector, {part: before}, seen or {})
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
     with _leases(opened, connector, assignment, [part], say) as leases:
@@ -200,8 +216,6 @@ def undo_preview(opened: Opened, name: str, partition: str) -> Json:
     connector = opened.ledger.connector(name)
     part = partition_of(assignment_of(opened, connector), partition)
     before, wanted, change = _undone(opened, connector, part)
-    if change is None:
-        raise ConfigError("There is no change of this offset to undo", where=f"connector {name}, partition {part.key}")
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     undone = {"who": change.who, "at": change.changed_at, "built_on": change.built_on, "newest_run": change.newest_run}
     return _moved(name, partition, before, wanted, repeats) | {"undone": undone}
@@ -209,11 +223,18 @@ def undo_preview(opened: Opened, name: str, partition: str) -> Json:
 
 def _undone(
     opened: Opened, connector: Connector, partition: Partition
-) -> tuple[Position | None, Position | None, LastChange | None]:
-    """Where the partition is, where it was before the last change by hand, and that change."""
+) -> tuple[Position | None, Position | None, LastChange]:
+    """Where the partition is, where it was before the last change by hand, and that change. Raises ConfigError where
+    there was none."""
     before = opened.ledger.positions(connector.uid, LIVE, [partition])[partition]
     change = opened.ledger.last_change(connector.uid, LIVE, partition)
-    return before, change.before if change else before, change
+    if change is None:
+        raise ConfigError(
+            "There is no change of this offset to undo",
+            where=f"connector {connector.name}, partition {partition.key}",
+            next_step=f"See what has moved it: waybill offsets history {connector.name}",
+        )
+    return before, change.before, change
 
 
 def _session(opened: Opened, connector: Connector, before: Position | None) -> Json | None:

@@ -7,7 +7,7 @@ behind each transform that the record has come to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,10 +85,16 @@ def given(documents: WrittenDocuments, where: str) -> Tried:
     home, settings = surroundings()
     found = checked_together(documents, home, settings, {}, stored=documents_known(lambda _: None))
     if len(found) > 1:
-        names = ", ".join(one.document.name for one in found)
-        raise ConfigError(f"There are {len(found)} documents: {names}", where=where, next_step="Name a file of one")
+        raise too_many([one.document.name for one in found], where)
     document = found[0].document
     return Tried(document, lambda: resolve_source(document, home, settings))
+
+
+def too_many(names: Sequence[str], where: str) -> ConfigError:
+    """What is said of a file that holds several documents."""
+    return ConfigError(
+        f"There are {len(names)} documents: {', '.join(names)}", where=where, next_step="Name a file of one"
+    )
 
 
 def became(tried: Tried, asked: TryRequest) -> list[Json]:

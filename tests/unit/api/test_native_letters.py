@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from connect_core.service import dead_letters
 from tests.unit.api.native import client, create, got, moved, places, problem, server
 
 __all__ = ["client", "server"]
@@ -66,13 +67,25 @@ def test_letters_are_exported_whole_the_oldest_first(rejected: httpx.Client) -> 
     newest, oldest = got(rejected, ONE)["dead_letters"]
     answer = rejected.get(f"{ONE}/export")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
-    lines = [json.loads(line) for line in answer.text.splitlines()]
+    *lines, end = [json.loads(line) for line in answer.text.splitlines()]
+    assert end == {"exported": 2}
     assert [one["payload"] for one in lines] == [{"text": "no json"}, {"text": "neither"}]
     assert [one["id"] for one in lines] == [oldest["id"], newest["id"]]
     assert lines[0].items() >= oldest.items()
-    assert json.loads(rejected.get(f"{ONE}/export", params={"id": newest["id"]}).text) == lines[1]
-    assert rejected.get(f"{ONE}/export", params={"state": "discarded"}).text == ""
+    one = rejected.get(f"{ONE}/export", params={"id": newest["id"]}).text.splitlines()
+    assert [json.loads(line) for line in one] == [lines[1], {"exported": 1}]
+    assert rejected.get(f"{ONE}/export", params={"state": "discarded"}).text == '{"exported": 0}\n'
     wrong = rejected.get(f"{ONE}/export", params={"since": "soon", "state": "lost"})
     assert places(wrong, 422, "invalid") == ["since", "state"]
     problem(rejected.get(f"{ONE}/export", params={"id": 99}), 422, "invalid")
     problem(rejected.get("/connectors/b/dead-letters/export"), 404, "not-found")
+
+
+def test_an_export_that_breaks_off_has_no_last_line(rejected: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = dead_letters._line
+    first = got(rejected, ONE)["dead_letters"][-1]["offset"]
+    monkeypatch.setattr(dead_letters, "_line", lambda one, opened: whole(one, opened) if one.offset == first else 1 / 0)
+    lines: list[str] = []
+    with pytest.raises(httpx.RemoteProtocolError), rejected.stream("GET", f"{ONE}/export") as answer:
+        lines += answer.iter_lines()
+    assert not any("exported" in line for line in lines)

@@ -115,5 +115,13 @@ def test_no_answer_with_payloads_is_kept(client: httpx.Client, folder: Path) -> 
 
 
 def test_groups_are_those_of_rocketmq(ran: httpx.Client) -> None:
-    told = problem(ran.get(f"{ONE}/groups/billing"), 422, "invalid")
-    assert "has consumer groups" in told["detail"]
+    for asked in (ran.get(f"{ONE}/groups/billing"), ran.post(f"{ONE}/groups/billing/apply")):
+        assert "has consumer groups" in problem(asked, 422, "invalid")["detail"]
+
+
+def test_a_topic_is_where_a_connection_leads(client: httpx.Client, folder: Path) -> None:
+    problem(client.get("/topics/newest", params={"topic": "orders"}), 503, "unreachable")
+    unknown = problem(client.get("/topics/newest", params={"topic": "orders", "connection": "other"}), 422, "invalid")
+    assert "other" in unknown["detail"]
+    assert places(client.get("/topics/newest"), 422, "invalid") == ["topic"]
+    problem(client.get("/topics/newest", params={"topic": "a", "last": 0}), 400, "malformed")

@@ -35,11 +35,16 @@ def test_a_move_by_hand_is_undone_once_it_is_paused(ran: httpx.Client) -> None:
     assert (preview["applied"], preview["before"]["offset"], preview["after"]["offset"]) == (False, 0, 14)
     assert (preview["undone"]["built_on"], preview["repeats"]["records"]) == (0, 0)
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 0
+    for other in (1, None):
+        assert "moved the offset meanwhile" in ran.post(f"{ONE}/offsets/undo", json={**asked, "before": other}).text
+    asked["before"] = preview["before"]["offset"]
     key = {"Idempotency-Key": "once"}
     done = ran.post(f"{ONE}/offsets/undo", json=asked, headers=key).json()
     assert (done["applied"], done["after"]) == (True, preview["after"])
     assert ran.post(f"{ONE}/offsets/undo", json=asked, headers=key).json() == done
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 14
+    problem(ran.post(f"{ONE}/offsets/undo", json=asked), 409, "try-again")
+    del asked["before"]
     again = ran.post(f"{ONE}/offsets/undo", json={**asked, "preview": True}).json()
     assert (again["after"]["offset"], again["repeats"]["records"]) == (0, 3)
 
@@ -64,10 +69,14 @@ def test_what_was_exported_is_imported_all_or_none(ran: httpx.Client, folder: Pa
     assert (preview["applied"], preview["after"]) == (False, {one["partition"]: 14})
     assert preview["repeats"][one["partition"]]["records"] == 0
     assert [at["offset"] for at in got(ran, "/connectors/b/offsets")["offsets"]] == [0]
+    seen = {**asked, "before": {one["partition"]: 4}}
+    problem(ran.post("/connectors/b/offsets/import", json=seen), 409, "try-again")
+    asked["before"] = preview["before"]
     done = ran.post("/connectors/b/offsets/import", json=asked).json()
     assert done == {key: value for key, value in preview.items() if key != "repeats"} | {"applied": True}
     assert got(ran, "/connectors/b/offsets/export")["exported"]["offsets"] == [one]
     (folder / "logs" / "a.log").write_text("another file\n")
+    del asked["before"]
     told = problem(ran.post("/connectors/b/offsets/import", json=asked), 422, "invalid")
     assert "is not what it was" in told["detail"]
 

@@ -95,6 +95,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", f"{_NATIVE}/trace"): Call("viewer", "one", None, 422),
     ("GET", f"{_NATIVE}/newest"): Call("admin", "one", None, 503),
     ("GET", f"{_NATIVE}/groups/{{group}}"): Call("viewer", "one", None, 503),
+    ("POST", f"{_NATIVE}/groups/{{group}}/apply"): Call("admin", "one", None, 503),
+    ("GET", "/api/v1/topics/newest"): Call("admin", "one", None, 422),
     ("POST", f"{_NATIVE}/rules/try"): Call("admin", "one", {"last": 1}, 422),
     ("POST", "/api/v1/try"): Call("admin", "made", {"document": {"name": "{name}"}}, 422),
     ("GET", f"{_NATIVE}/dead-letters/{{number}}"): Call("admin", "one", None, 404),

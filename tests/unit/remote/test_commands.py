@@ -15,10 +15,8 @@ from connect_core.ledger import Ledger
 from connect_core.remote import documents, operations
 from connect_core.service.opened import reading
 from tests.unit.cli.conftest import DOCUMENT, Waybill, built
+from tests.unit.cli.crowd import BACKFILL, NAME, crowded
 from tests.unit.cli.crowd import DOCUMENT as PLANT
-from tests.unit.cli.crowd import NAME, crowded
-from tests.unit.cli.moves import moved
-from tests.unit.cli.test_dead_letters import reject
 
 READS = [
     ("connectors", "list"),
@@ -36,6 +34,12 @@ READS = [
     ("offsets", "show", NAME),
     ("offsets", "show", NAME, "--stream", "all"),
     ("offsets", "history", NAME, "--last", "2"),
+    ("plan", NAME),
+    ("fields", "records.jsonl"),
+    ("backfills", "list"),
+    ("backfills", "list", NAME),
+    ("backfills", "show", NAME, BACKFILL),
+    ("dead-letters", "export", NAME, "--to", "-", "--state", "all"),
     ("dead-letters", "list", NAME),
     ("dead-letters", "list", NAME, "1", "3", "--state", "all", "--stage", "transform"),
     ("dead-letters", "show", NAME, "2"),
@@ -50,14 +54,6 @@ READS = [
 ]
 
 
-@pytest.fixture
-def remote(waybill: Waybill, server: httpx.URL, monkeypatch: pytest.MonkeyPatch) -> Waybill:
-    """The command with the address of the server before it."""
-    monkeypatch.setenv("WAYBILL_ENGINE", "inline")
-    monkeypatch.setattr("connect_core.remote.operations._LOOK_EVERY_S", 0.05)
-    return lambda *words, **more: waybill("--server", str(server), *words, **more)
-
-
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
     """The folder of a plant, with what its ledger holds."""
@@ -67,6 +63,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Pat
     (folder / ".waybill").mkdir()
     shutil.copy(empty_ledger, folder / ".waybill" / "ledger.db")
     (folder / "plant.yaml").write_text(PLANT)
+    (folder / "records.jsonl").write_text('{"a": 1}\n{"a": 2, "b": "x"}\n')
     with pytest.MonkeyPatch.context() as there:
         there.chdir(folder)
         for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL"):
@@ -236,14 +233,6 @@ def test_a_backfill_and_why_one_fails(remote: Waybill, waybill: Waybill, applied
     failed = [typed("backfill", "copy", "--from", "2h") for typed in (waybill, remote)]
     assert failed[0].code == failed[1].code == 2
     assert failed[0].err.splitlines()[-1] == failed[1].err.splitlines()[-1]
-
-
-@pytest.fixture
-def rejected(waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WAYBILL_ENGINE", "inline")
-    letters = (reject(0, b"one"), reject(4, b"two", "encode"), reject(8, b"thr", "read", whole=False))
-    moved(Ledger.open(f"sqlite:///{applied}/.waybill/ledger.db"), "copy", applied, records=0, rejects=letters)
-    return applied
 
 
 def test_dead_letters_are_sent_again_once_somebody_agrees(remote: Waybill, waybill: Waybill, rejected: Path) -> None:
