@@ -194,7 +194,7 @@ def _kind(flat: Mapping[str, Any], into: TranslatedDocument) -> tuple[str, FlatC
         into.refuse(CLASS, f"{given!r} is here for {able}, and this document means none of these: see its address")
         return None
     if row := peer_class(given):
-        into.refuse(CLASS, f"there is no {given!r} here: {row.words}")
+        into.refuse(CLASS, f"there is no {given!r} here: {row.row}")
         return None
     names = " and ".join(sorted({one.name for one in classes()}))
     into.refuse(

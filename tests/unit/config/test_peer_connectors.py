@@ -23,12 +23,19 @@ def test_each_class_is_there_once() -> None:
     assert len(set(names)) == len(names) == 43
 
 
+def test_what_is_not_planned_says_why_and_nothing_else_does() -> None:
+    assert {one.here for one in CLASSES if one.why} == {"not planned"}
+    assert all(one.why for one in CLASSES if one.here == "not planned")
+    faults = [fault.message for fault in translate({"connector.class": "RedisSource"}, "some").faults]
+    assert any("not planned (outside of what is replicated here" in message for message in faults)
+
+
 @pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.name)
 def test_what_is_taken_is_there_and_nothing_else_is(one: PeerConnector) -> None:
     found = class_named(one.name)
     assert (found is not None and f"{found.package}{found.name}" == one.name) == (one.here == "taken")
     faults = [fault.message for fault in translate({"connector.class": one.name}, "some").faults]
-    assert any(one.words in message for message in faults) == (one.here != "taken")
+    assert any(one.row in message for message in faults) == (one.here != "taken")
 
 
 def test_a_class_of_its_packages_that_is_taken_is_in_the_table() -> None:
