@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -38,44 +38,59 @@ class Standings(Transactions):
     def standings(self, uid: str | None = None) -> dict[str, Standing]:
         """By connector, of one or of all; none of those of which there is nothing to say."""
         found: dict[str, Standing] = defaultdict(Standing)
+        of, named = (_OF_ALL, {}) if uid is None else (_OF_ONE, {"connector": uid})
         with self._read() as connection:
-            for query in (_RUNNING, _ended(uid)):
-                for row in connection.execute(_of(RUNS, query, uid)):
+            for query in (of.running, of.ended):
+                for row in connection.execute(query, named):
                     found[row.uid].runs.append(run_of(row))
-            for row in connection.execute(_of(LEASES, _LEASES, uid)):
+            for row in connection.execute(of.leases, named):
                 found[row.uid].leases.append(lease_state_of(row))
-            for row in connection.execute(_of(PARTITIONS, _QUARANTINED, uid)):
+            for row in connection.execute(of.quarantined, named):
                 found[row.uid].quarantined[Partition(row.partition_key)] = partition_state_of(row)
-            for row in connection.execute(_of(AUDIT, _SWITCHED, uid)):
+            for row in connection.execute(of.switched, named):
                 found[row.uid].switched_at = row.switched_at
         for one in found.values():
             one.runs.sort(key=lambda run: (run.started_at, run.id), reverse=True)
         return dict(found)
 
 
-def _of(table: sa.Table, query: sa.Select[Any], uid: str | None) -> sa.Select[Any]:
-    return query if uid is None else query.where(table.c.uid == uid)
+class _Queries(NamedTuple):
+    """Made once: to make them anew takes longer than to ask a small ledger."""
+
+    running: sa.Select[Any]
+    ended: sa.Select[Any]
+    leases: sa.Select[Any]
+    quarantined: sa.Select[Any]
+    switched: sa.Select[Any]
 
 
-def _ended(uid: str | None) -> sa.Select[Any]:
-    """The newest of each task: ids of runs ascend."""
+def _queries(only: sa.BindParameter[str] | None) -> _Queries:
+    """Of all connectors, or of one. Of the runs that ended the newest of each task: ids of runs ascend."""
+
+    def of(table: sa.Table, query: sa.Select[Any]) -> sa.Select[Any]:
+        return query if only is None else query.where(table.c.uid == only)
+
+    running = sa.select(RUNS).where(RUNS.c.stream == LIVE, RUNS.c.state == "running")
     newest = sa.select(sa.func.max(RUNS.c.id)).where(RUNS.c.stream == LIVE, RUNS.c.state != "running")
-    return sa.select(RUNS).where(RUNS.c.id.in_(_of(RUNS, newest, uid).group_by(RUNS.c.uid, RUNS.c.task)))
+    ended = sa.select(RUNS).where(RUNS.c.id.in_(of(RUNS, newest).group_by(RUNS.c.uid, RUNS.c.task)))
+    leases = (
+        sa.select(LEASES)
+        .where(LEASES.c.stream == LIVE, LEASES.c.released.is_(False), LEASES.c.uid.is_not(None))
+        .order_by(LEASES.c.version, LEASES.c.id)
+    )
+    quarantined = (
+        sa.select(PARTITIONS)
+        .where(PARTITIONS.c.stream == LIVE, PARTITIONS.c.state == "quarantined")
+        .order_by(PARTITIONS.c.partition_key)
+    )
+    switched = (
+        sa.select(AUDIT.c.uid, sa.func.max(AUDIT.c.done_at).label("switched_at"))
+        .where(AUDIT.c.action == "target state", AUDIT.c.uid.is_not(None))
+        .group_by(AUDIT.c.uid)
+    )
+    return _Queries(
+        of(RUNS, running), of(RUNS, ended), of(LEASES, leases), of(PARTITIONS, quarantined), of(AUDIT, switched)
+    )
 
 
-_RUNNING = sa.select(RUNS).where(RUNS.c.stream == LIVE, RUNS.c.state == "running")
-_LEASES = (
-    sa.select(LEASES)
-    .where(LEASES.c.stream == LIVE, LEASES.c.released.is_(False), LEASES.c.uid.is_not(None))
-    .order_by(LEASES.c.version, LEASES.c.id)
-)
-_QUARANTINED = (
-    sa.select(PARTITIONS)
-    .where(PARTITIONS.c.stream == LIVE, PARTITIONS.c.state == "quarantined")
-    .order_by(PARTITIONS.c.partition_key)
-)
-_SWITCHED = (
-    sa.select(AUDIT.c.uid, sa.func.max(AUDIT.c.done_at).label("switched_at"))
-    .where(AUDIT.c.action == "target state", AUDIT.c.uid.is_not(None))
-    .group_by(AUDIT.c.uid)
-)
+_OF_ALL, _OF_ONE = _queries(None), _queries(sa.bindparam("connector", type_=sa.String))
