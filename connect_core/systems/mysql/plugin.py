@@ -13,7 +13,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.guarantee import sink_guarantee
 from connect_core.systems.mysql.options import MysqlSinkOptions
-from connect_core.systems.mysql.source_guarantee import GUARANTEE
+from connect_core.systems.mysql.source_guarantee import source_guarantee
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.options import follows_changes
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def _source(options: MysqlSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.mysql.source import MysqlSource
+    from connect_core.systems.mysql.source import MysqlChangedRows, MysqlSource
 
-    return MysqlSource(options, resources)
+    return (MysqlChangedRows if options.timestamp else MysqlSource)(options, resources)
 
 
 def _sink(options: MysqlSinkOptions, resources: ExitStack | None) -> Sink:
@@ -35,7 +35,7 @@ def _sink(options: MysqlSinkOptions, resources: ExitStack | None) -> Sink:
 
 
 def _guarantee(role: Role, options: Json) -> Guarantee:
-    return GUARANTEE if role == "source" else sink_guarantee(options)
+    return source_guarantee(options) if role == "source" else sink_guarantee(options)
 
 
 def _feeds(sink: Json, source: Json) -> bool:

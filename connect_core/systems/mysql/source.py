@@ -1,4 +1,4 @@
-"""Rows of a table of MySQL, each once, by a column of ascending numbers."""
+"""Rows of a table of MySQL as records: each once, or whenever it has changed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.mysql.standing import counter_stands_at, extent, writers
+from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, writers
 from connect_core.systems.mysql.table_reading import as_it_is, page
+from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
+from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.source import NumberedRows
 
 
-class MysqlSource(NumberedRows[MysqlSourceTable]):
+class _Rows(TableRows[MysqlSourceTable]):
     def __init__(self, options: MysqlSourceOptions, resources: ExitStack | None = None) -> None:
         name = ".".join(options.split(options.table))
         super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources)
@@ -38,12 +41,28 @@ class MysqlSource(NumberedRows[MysqlSourceTable]):
     def as_it_is(self, asking: Cursor) -> AbstractContextManager[MysqlSourceTable]:
         return as_it_is(asking, self._options)
 
-    def extent(self, asking: Cursor, table: MysqlSourceTable) -> tuple[int | None, int | None]:
-        return extent(asking, table)
+    def extent(
+        self, asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None = None
+    ) -> tuple[int | None, int | None]:
+        return extent(asking, table, window)
 
     def writers(self, asking: Cursor, table: MysqlSourceTable) -> list[OpenTransaction]:
         return writers(asking, table, self._where)
 
+    def page(
+        self,
+        asking: Cursor,
+        table: MysqlSourceTable,
+        begin: int,
+        end: int,
+        most: int,
+        most_bytes: int,
+        window: TimeWindow | None = None,
+    ) -> Page:
+        return page(asking, table, begin, end, most, most_bytes, window)
+
+
+class MysqlSource(_Rows, NumberedRows[MysqlSourceTable]):
     def stands_at(self, asking: Cursor, table: MysqlSourceTable) -> int | None:
         return counter_stands_at(asking, table)
 
@@ -56,5 +75,7 @@ class MysqlSource(NumberedRows[MysqlSourceTable]):
             " the position with `waybill offsets set`",
         )
 
-    def page(self, asking: Cursor, table: MysqlSourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
-        return page(asking, table, begin, end, most, most_bytes)
+
+class MysqlChangedRows(_Rows, ChangedRows[MysqlSourceTable]):
+    def now(self, asking: Cursor, table: MysqlSourceTable) -> float:
+        return database_now(asking, table)

@@ -26,11 +26,13 @@ class MysqlSourceTable(NamedTuple):
     origin: str
     """Names this column of a table of this name: MySQL has nothing that tells a table from one made again."""
     id: str
-    """The column by which new rows are found."""
+    """The column that numbers rows: by it new ones are found, if `time` does not say more."""
     counts: bool
     """Whether the database gives out its numbers."""
     rows: RowReader
     is_mariadb: bool
+    time: str = ""
+    """The column with the time of a row's last change; empty: rows are read once."""
 
     @property
     def numbering(self) -> str:
@@ -50,12 +52,14 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
         raise Unreachable("There is no such table", where=where, next_step=step)
     check_engine(table, where)
     ids = options.incrementing or _id_of(table, where)
-    for wrong, step in _misfits(table, ids):
+    for wrong, step in (*_misfits(table, ids), *_misfits_of_time(table, options.timestamp)):
         raise ConfigError(wrong, where=where, next_step=step)
-    origin = hashlib.blake2b(f"{quoted(place)}.{quoted_name(ids)}".encode(), digest_size=8).hexdigest()
+    time = options.timestamp or ""
+    named = f"{quoted(place)}.{quoted_name(ids)}" + (f".{quoted_name(time)}" if time else "")
+    origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
     counts = next(column.counts for column in table.columns if column.name == ids)
     rows = RowReader(table.columns, table.key, _in_json(asking, table) if is_mariadb else frozenset())
-    return MysqlSourceTable(place, origin, ids, counts, rows, is_mariadb)
+    return MysqlSourceTable(place, origin, ids, counts, rows, is_mariadb, time)
 
 
 def _check_server(asking: Cursor, where: str) -> bool:
@@ -115,6 +119,20 @@ def _misfits(table: MysqlTable, ids: str) -> Iterator[tuple[str, str]]:
     if frozenset((ids,)) not in table.unique:
         words = f"No index of the table says that column {ids} alone is unique"
         yield words, f"CREATE UNIQUE INDEX … ON … ({ids})"
+
+
+def _misfits_of_time(table: MysqlTable, name: str | None) -> Iterator[tuple[str, str]]:
+    if name is None:
+        return
+    column = next((one for one in table.columns if one.name == name), None)
+    if column is None:
+        yield f"The table has no column {name}", "Name the column with the time of the last change as timestamp"
+    elif column.word not in ("timestamp", "datetime"):
+        step = "Name a column of type timestamp, or of type datetime that is written in UTC"
+        yield f"Column {name} is {column.kind}, which says no time of a change", step
+    elif not column.required:
+        step = f"UPDATE … SET {name} = NOW() WHERE {name} IS NULL; ALTER TABLE … MODIFY {name} … NOT NULL"
+        yield f"Column {name} takes NULL, and such rows would never be read", step
 
 
 def _in_json(asking: Cursor, table: MysqlTable) -> frozenset[str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.values import Json
+from connect_core.systems.tables.guarantee import changed_rows
 
-GUARANTEE = Guarantee(
+_INSTRUMENTED = (
+    "With performance_schema: the instrument of metadata locks was enabled when the oldest open transaction began."
+)
+_NEW_ROWS = Guarantee(
     "exactly once",
     (
         "The number of each row is drawn by the statement that inserts it (AUTO_INCREMENT); else no row is inserted"
         " after one with a higher number is committed.",
         "Nobody changes the number of a row, sets the counter back, empties the table (TRUNCATE), or puts another one"
         " in its place.",
-        "With performance_schema: the instrument of metadata locks was enabled when the oldest open transaction began.",
+        _INSTRUMENTED,
         "All rows are inserted at this server: no replication and no cluster brings some.",
         "The database keeps what it has committed: innodb_flush_log_at_trx_commit is 1, and no failover goes to a"
         " replica that lags.",
@@ -19,3 +24,14 @@ GUARANTEE = Guarantee(
     ),
     "the table",
 )
+_CHANGED_ROWS = changed_rows(
+    "That time is the begin of the statement that writes the row (NOW()) or later, and no such statement needs delay_s"
+    " until it has its lock of the table, nor waits for it as long behind ALTER TABLE or LOCK TABLES.",
+    _INSTRUMENTED,
+    "All rows are written at this server: no replication and no cluster brings some. Nobody empties the table and"
+    " fills it with older times (TRUNCATE, another table in its place).",
+)
+
+
+def source_guarantee(options: Json) -> Guarantee:
+    return _CHANGED_ROWS if options.get("timestamp") else _NEW_ROWS

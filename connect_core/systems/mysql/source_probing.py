@@ -10,13 +10,24 @@ from pymysql.cursors import Cursor
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
+from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.probing import server_probed
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.mysql.standing import counter_stands_at, extent, who_shows, writers
+from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, who_shows, writers
+from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.probed_times import MANY, times_probed, to_come
+
+_TIMES = """
+SELECT (SELECT COUNT(*) FROM information_schema.STATISTICS
+        WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLUMN_NAME = %s AND SEQ_IN_INDEX = 1),
+       (SELECT DATA_TYPE FROM information_schema.COLUMNS
+        WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLUMN_NAME = %s),
+       IF(@@GLOBAL.time_zone = 'SYSTEM', @@system_time_zone, @@GLOBAL.time_zone)
+"""
 
 
 def probe_source(options: Json) -> Iterator[ProbeResult]:
@@ -27,7 +38,8 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
         try:
             table = read_source_table(asking, given)
             yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
-            yield from _numbers(asking, table)
+            yield from _times(asking, table) if table.time else _numbers(asking, table)
+            yield from _extent(asking, table)
             open_ones = writers(asking, table, where)
         except (ConfigError, Refused, Unreachable) as error:
             yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
@@ -42,6 +54,21 @@ def _numbers(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
         yield ProbeResult(True, words)
     elif (stands_at := counter_stands_at(asking, table)) is not None:
         yield ProbeResult(True, f"the counter of column {table.id} is at {stands_at}")
+
+
+def _extent(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
     lowest, highest = extent(asking, table)
     if wrong := unfit_numbers(lowest, (highest or 0) + 1):
         yield ProbeResult(False, f"{wrong}: name another column as incrementing")
+
+
+def _times(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
+    asking.execute(_TIMES, (*table.place, table.time) * 2)
+    indexed, kind, zone = asking.fetchone() or (0, "", "")
+    behind = changed_in(table, to_come(database_now(asking, table)))
+    among = f"SELECT 1 FROM {quoted(table.place)} WHERE NOT ({behind}) LIMIT {MANY}"
+    asking.execute(f"SELECT COUNT(*) FROM ({among}) r")
+    [future] = asking.fetchone() or (0,)
+    yield from times_probed(
+        table.time, indexed=bool(indexed), future=future, zone="" if kind == "timestamp" else str(zone)
+    )

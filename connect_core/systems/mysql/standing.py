@@ -12,7 +12,9 @@ from pymysql.cursors import Cursor
 from connect_core.errors import Refused
 from connect_core.systems.mysql.catalog import quoted, quoted_name
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable
+from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.passes import TimeWindow
 
 PLUGIN, SCHEMA = "metadata_lock_info", "performance_schema"
 _READING = ("SHARED", "SHARED_HIGH_PRIO", "SHARED_READ", "SHARED_READ_ONLY")
@@ -32,10 +34,20 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES'
 """
 
 
-def extent(asking: Cursor, table: MysqlSourceTable) -> tuple[int | None, int | None]:
-    """The lowest and the highest number that are committed; None of an empty table."""
+def database_now(asking: Cursor, table: MysqlSourceTable) -> float:
+    """What the clock said before the table was looked at: who waits then for the lock of a writer, behind an ALTER
+    TABLE, has it behind that look."""
+    asking.execute("SELECT UNIX_TIMESTAMP(NOW(6))")
+    [now] = asking.fetchone() or (0,)
+    asking.execute(f"SELECT 1 FROM {quoted(table.place)} LIMIT 1")
+    return float(now)
+
+
+def extent(asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
+    """The lowest and the highest number that are committed, of rows in `window`; None where there is no row."""
     ids = quoted_name(table.id)
-    asking.execute(f"SELECT MIN({ids}), MAX({ids}) FROM {quoted(table.place)}")
+    where = changed_in(table, window)
+    asking.execute(f"SELECT MIN({ids}), MAX({ids}) FROM {quoted(table.place)} WHERE {where}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
 

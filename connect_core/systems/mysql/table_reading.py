@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from pymysql.cursors import Cursor
 
@@ -11,6 +12,7 @@ from connect_core.systems.mysql.catalog import quoted, quoted_name
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.pages import Page, Row
+from connect_core.systems.tables.passes import TimeWindow
 
 _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
@@ -26,15 +28,24 @@ def as_it_is(asking: Cursor, options: MysqlSourceOptions) -> Iterator[MysqlSourc
     asking.execute("COMMIT")
 
 
-def page(asking: Cursor, table: MysqlSourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
+def page(
+    asking: Cursor,
+    table: MysqlSourceTable,
+    begin: int,
+    end: int,
+    most: int,
+    most_bytes: int,
+    window: TimeWindow | None = None,
+) -> Page:
     """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
-    `most_bytes`."""
-    ids = quoted_name(table.id)
+    `most_bytes`; with `window` those that were changed then."""
+    ids, changed = quoted_name(table.id), changed_in(table, window)
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
     while len(rows) < most and size < most_bytes:
         asked = min(step, most - len(rows))
-        found = _rows(asking, table, f"WHERE {ids} >= {begin} AND {ids} < {end} ORDER BY {ids} LIMIT {asked}")
+        within = f"{ids} >= {begin} AND {ids} < {end} AND {changed}"
+        found = _rows(asking, table, f"WHERE {within} ORDER BY {ids} LIMIT {asked}")
         rows += found
         if len(found) < asked:
             return Page(rows, at_end=True)
@@ -42,6 +53,19 @@ def page(asking: Cursor, table: MysqlSourceTable, begin: int, end: int, most: in
         step = min(10 * step, max(1, (most_bytes - size) * len(rows) // max(size, 1)))
         begin = rows[-1][0] + 1
     return Page(rows, at_end=False)
+
+
+def changed_in(table: MysqlSourceTable, window: TimeWindow | None) -> str:
+    """A condition. Our sessions are in UTC."""
+    if not table.time or window is None:
+        return "TRUE"
+    column = quoted_name(table.time)
+    before = f"{column} < '{_written(window.end)}'"
+    return before if window.begin is None else f"{column} >= '{_written(window.begin)}' AND {before}"
+
+
+def _written(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:

@@ -13,7 +13,7 @@ from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.guarantee import guarantee
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
-from connect_core.systems.postgresql.source_guarantee import GUARANTEE
+from connect_core.systems.postgresql.source_guarantee import source_guarantee
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.options import follows_changes
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def _source(options: PostgresSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.postgresql.source import PostgresSource
+    from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresSource
 
-    return PostgresSource(options, resources)
+    return (PostgresChangedRows if options.timestamp else PostgresSource)(options, resources)
 
 
 def _sink(options: PostgresSinkOptions, resources: ExitStack | None) -> Sink:
@@ -35,7 +35,7 @@ def _sink(options: PostgresSinkOptions, resources: ExitStack | None) -> Sink:
 
 
 def _guarantee(role: Role, options: Json) -> Guarantee:
-    return GUARANTEE if role == "source" else guarantee(role, options)
+    return source_guarantee(options) if role == "source" else guarantee(role, options)
 
 
 def _feeds(sink: Json, source: Json) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of a table of PostgreSQL, each once, by a column of ascending numbers."""
+"""Rows of a table of PostgreSQL as records: each once, or whenever it has changed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import extent, sequence_stands_at, writers
+from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import as_it_is, page
+from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
+from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.source import NumberedRows
 
 
-class PostgresSource(NumberedRows[SourceTable]):
+class _Rows(TableRows[SourceTable]):
     def __init__(self, options: PostgresSourceOptions, resources: ExitStack | None = None) -> None:
         name = ".".join(split_table(options.table))
         super().__init__(options, name, f"{options.address}/{name}", resources)
@@ -37,12 +40,28 @@ class PostgresSource(NumberedRows[SourceTable]):
     def as_it_is(self, asking: cursor) -> AbstractContextManager[SourceTable]:
         return as_it_is(asking, self._options)
 
-    def extent(self, asking: cursor, table: SourceTable) -> tuple[int | None, int | None]:
-        return extent(asking, self._options.table, table)
+    def extent(
+        self, asking: cursor, table: SourceTable, window: TimeWindow | None = None
+    ) -> tuple[int | None, int | None]:
+        return extent(asking, self._options.table, table, window)
 
     def writers(self, asking: cursor, table: SourceTable) -> list[OpenTransaction]:
         return writers(asking, table)
 
+    def page(
+        self,
+        asking: cursor,
+        table: SourceTable,
+        begin: int,
+        end: int,
+        most: int,
+        most_bytes: int,
+        window: TimeWindow | None = None,
+    ) -> Page:
+        return page(asking, self._options.table, table, begin, end, most, most_bytes, window)
+
+
+class PostgresSource(_Rows, NumberedRows[SourceTable]):
     def stands_at(self, asking: cursor, table: SourceTable) -> int | None:
         return sequence_stands_at(asking, table)
 
@@ -56,5 +75,7 @@ class PostgresSource(NumberedRows[SourceTable]):
             " move the position with `waybill offsets set`",
         )
 
-    def page(self, asking: cursor, table: SourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
-        return page(asking, self._options.table, table, begin, end, most, most_bytes)
+
+class PostgresChangedRows(_Rows, ChangedRows[SourceTable]):
+    def now(self, asking: cursor, table: SourceTable) -> float:
+        return database_now(asking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_
        (SELECT system_identifier FROM pg_control_system()),
        (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+_MOMENT = re.compile(r"timestamp(\(\d\))? with(out)? time zone")
 _CLASS = "SELECT oid, relkind, relhassubclass FROM pg_class WHERE oid = to_regclass(%s)"
 _COLUMN = "SELECT attnum, attnotnull FROM pg_attribute WHERE attrelid = %s AND attname = %s AND NOT attisdropped"
 _INDEXES = """
@@ -61,10 +63,13 @@ class SourceTable(NamedTuple):
     """Names this column of this table in this cluster, and nothing that replaces one of them (`sdk.values.ORIGIN`)."""
     columns: tuple[TableColumn, ...]
     id: str
-    """The column by which new rows are found."""
+    """The column that numbers rows: by it new ones are found, if `time` does not say more."""
     key: tuple[TableColumn, ...]
     """Of its primary key."""
     sequences: tuple[IdSequence, ...]
+    """None of a table that is read by `time`: in which order numbers are given out does not matter there."""
+    time: TableColumn | None = None
+    """The column with the time of a row's last change."""
 
     @property
     def numbering(self) -> str:
@@ -94,13 +99,39 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     [attribute, required] = asking.fetchone() or (0, False)
     asking.execute(_INDEXES, (number, attribute))
     uniques = [bool(unique) for (unique,) in asking.fetchall()]
-    asking.execute(_SEQUENCES, {"table": number, "column": attribute})
-    sequences = tuple(IdSequence(*row) for row in asking.fetchall())
+    sequences = () if options.timestamp else _sequences(asking, number, attribute)
     for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
         raise ConfigError(wrong, where=where, next_step=step)
-    origin = hashlib.blake2b(f"{cluster}/{number}/{attribute}".encode(), digest_size=8).hexdigest()
     by_name = {column.name: column for column in table.columns}
-    return SourceTable(number, origin, table.columns, ids, tuple(by_name[name] for name in table.key), sequences)
+    if options.timestamp and (misfit := _misfit_of_time(by_name.get(options.timestamp), options.timestamp)):
+        raise ConfigError(misfit[0], where=where, next_step=misfit[1])
+    named = f"{cluster}/{number}/{attribute}" + (f"/{options.timestamp}" if options.timestamp else "")
+    return SourceTable(
+        number,
+        hashlib.blake2b(named.encode(), digest_size=8).hexdigest(),
+        table.columns,
+        ids,
+        tuple(by_name[name] for name in table.key),
+        sequences,
+        by_name[options.timestamp] if options.timestamp else None,
+    )
+
+
+def _sequences(asking: cursor, number: int, attribute: int) -> tuple[IdSequence, ...]:
+    asking.execute(_SEQUENCES, {"table": number, "column": attribute})
+    return tuple(IdSequence(*row) for row in asking.fetchall())
+
+
+def _misfit_of_time(column: TableColumn | None, name: str) -> tuple[str, str] | None:
+    if column is None:
+        return f"The table has no column {name}", "Name the column with the time of the last change as timestamp"
+    if not _MOMENT.fullmatch(column.kind):
+        step = "Name a column of type timestamp with time zone, or without that and written in UTC"
+        return f"Column {name} is {column.kind}, which says no time of a change", step
+    if not column.required:
+        step = f"UPDATE … SET {name} = now() WHERE {name} IS NULL; ALTER TABLE … ALTER {name} SET NOT NULL"
+        return f"Column {name} takes NULL, and such rows would never be read", step
+    return None
 
 
 def _cluster(asking: cursor, where: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.values import Json
+from connect_core.systems.tables.guarantee import changed_rows
 
-GUARANTEE = Guarantee(
+_NEW_ROWS = Guarantee(
     "exactly once",
     (
         "The number of each row comes from the column's own sequence, in the transaction that inserts the row; else no"
@@ -15,3 +17,11 @@ GUARANTEE = Guarantee(
     ),
     "the table",
 )
+_CHANGED_ROWS = changed_rows(
+    "That time is the begin of the transaction (now()) or later, and no session needs delay_s from the moment at which"
+    " its transaction begins until others see it.",
+)
+
+
+def source_guarantee(options: Json) -> Guarantee:
+    return _CHANGED_ROWS if options.get("timestamp") else _NEW_ROWS

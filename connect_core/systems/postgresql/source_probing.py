@@ -15,8 +15,16 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import extent, sequence_stands_at, writers
+from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
+from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.probed_times import MANY, times_probed, to_come
+
+_TIMES = """
+SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+               WHERE i.indrelid = %(table)s AND a.attname = %(column)s AND i.indisvalid AND i.indpred IS NULL),
+       has_table_privilege(%(name)s, 'SELECT'), (SELECT reset_val FROM pg_settings WHERE name = 'TimeZone')
+"""
 
 
 def probe(options: Json) -> Iterator[ProbeResult]:
@@ -34,11 +42,27 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
         rights = list(_rights(asking, given))
         yield from rights
-        yield from _numbers(asking, table)
+        yield from _times(asking, given, table) if table.time else _numbers(asking, table)
         if all(one.ok for one in rights) and (wrong := _unfit_rows(asking, given, table)):
             yield ProbeResult(False, f"{wrong}: name another column as incrementing")
         if many := len(writers(asking, table)):
-            yield ProbeResult(True, f"transactions that write to it at this moment: {many} (pg_locks)")
+            which = "of the database that are open" if table.time else "that write to it"
+            yield ProbeResult(True, f"transactions {which} at this moment: {many} (pg_locks)")
+
+
+def _times(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> Iterator[ProbeResult]:
+    """Rows with times to come are counted where they may be read."""
+    asking.execute(_TIMES, {"table": table.number, "column": given.timestamp, "name": quoted(given.table)})
+    indexed, may_read, zone = asking.fetchone() or (False, False, "")
+    future = 0
+    if may_read:
+        behind = changed_in(table, to_come(database_now(asking)))
+        asking.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {quoted(given.table)} WHERE NOT ({behind}) LIMIT {MANY}) r"
+        )
+        [future] = asking.fetchone() or (0,)
+    has_zone = table.time is not None and table.time.kind.endswith("with time zone")
+    yield from times_probed(given.timestamp or "", indexed=indexed, future=future, zone="" if has_zone else zone)
 
 
 def _unfit_rows(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> str:

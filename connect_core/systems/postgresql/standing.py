@@ -6,7 +6,9 @@ from psycopg2.extensions import cursor
 
 from connect_core.systems.postgresql.catalog import quoted, quoted_name
 from connect_core.systems.postgresql.source_catalog import SourceTable
+from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.passes import TimeWindow
 
 _WRITERS = """
 WITH RECURSIVE watched AS (
@@ -19,18 +21,36 @@ WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE da
 """
 """`nextval` holds RowExclusiveLock on its sequence until the end of its transaction, also when a savepoint is rolled
 back; so does an INSERT on its table and on the partition. A prepared transaction has no process."""
+_OPEN = """
+SELECT 'session ' || l.virtualtransaction, false
+FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'virtualxid' AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
+  AND a.datname = current_database() AND a.usesysid IS NOT NULL
+UNION ALL SELECT 'prepared ' || gid, true FROM pg_prepared_xacts WHERE database = current_database()
+"""
+"""Each transaction holds the lock of its own number until it ends. What belongs to nobody (autovacuum) sets no time."""
 
 
-def extent(asking: cursor, name: str, table: SourceTable) -> tuple[int | None, int | None]:
-    """The lowest and the highest id that are committed; None of an empty table."""
+def database_now(asking: cursor) -> float:
+    asking.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+    [now] = asking.fetchone() or (0.0,)
+    return float(now)
+
+
+def extent(
+    asking: cursor, name: str, table: SourceTable, window: TimeWindow | None = None
+) -> tuple[int | None, int | None]:
+    """The lowest and the highest id that are committed, of rows in `window`; None where there is no row."""
     ids = quoted_name(table.id)
-    asking.execute(f"SELECT min({ids}), max({ids}) FROM {quoted(name)}")
+    asking.execute(f"SELECT min({ids}), max({ids}) FROM {quoted(name)} WHERE {changed_in(table, window)}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
 
 
 def writers(asking: cursor, table: SourceTable) -> list[OpenTransaction]:
-    asking.execute(_WRITERS, (table.watched,))
+    """A time may be that of the transaction's begin, long before it has a lock on the table: then all that are open
+    count."""
+    asking.execute(_OPEN if table.time else _WRITERS, None if table.time else (table.watched,))
     return [OpenTransaction(*row) for row in asking.fetchall()]
 
 

@@ -12,6 +12,7 @@ from connect_core.systems.postgresql.readable import expression, one_line
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.pages import Page, Row
+from connect_core.systems.tables.passes import TimeWindow
 
 _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
@@ -26,10 +27,20 @@ def as_it_is(asking: cursor, options: PostgresSourceOptions) -> Iterator[SourceT
     asking.execute("COMMIT")
 
 
-def page(asking: cursor, name: str, table: SourceTable, begin: int, end: int, most: int, most_bytes: int) -> Page:
-    """Rows of [begin, end) in the order of their ids, until there are `most`, or their bytes reach `most_bytes`."""
+def page(
+    asking: cursor,
+    name: str,
+    table: SourceTable,
+    begin: int,
+    end: int,
+    most: int,
+    most_bytes: int,
+    window: TimeWindow | None = None,
+) -> Page:
+    """Rows of [begin, end) in the order of their ids, until there are `most`, or their bytes reach `most_bytes`; with
+    `window` those that were changed then."""
     ids = quoted_name(table.id)
-    within = f"WHERE {ids} >= {begin} AND {ids} < {end}"
+    within = f"WHERE {ids} >= {begin} AND {ids} < {end} AND {changed_in(table, window)}"
     asking.execute(f"DECLARE waybill NO SCROLL CURSOR FOR {_select(name, table, within)} ORDER BY {ids}")
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
@@ -45,6 +56,16 @@ def page(asking: cursor, name: str, table: SourceTable, begin: int, end: int, mo
     asking.execute("FETCH FORWARD 1 FROM waybill")
     rows += [row for row in asking.fetchall() if row[0] == rows[-1][0]]  # for whoever looks whether ids are unique
     return Page(rows, at_end=False)
+
+
+def changed_in(table: SourceTable, window: TimeWindow | None) -> str:
+    """A condition."""
+    if table.time is None or window is None:
+        return "true"
+    column = quoted_name(table.time.name)
+    zone = " AT TIME ZONE 'UTC'" if table.time.kind.endswith("without time zone") else ""
+    before = f"{column} < to_timestamp({window.end}){zone}"
+    return before if window.begin is None else f"{column} >= to_timestamp({window.begin}){zone} AND {before}"
 
 
 def newest(asking: cursor, name: str, table: SourceTable, last: int) -> list[Row]:

@@ -133,7 +133,7 @@ def _complete_sink(into: FlatWriter) -> None:
 
 
 def _tables(into: FlatWriter, key: str, value: Any) -> None:
-    names = [one.strip() for one in str(value).split(",") if one.strip()]
+    names = _names(value)
     if len(names) != 1:
         into.refuse(key, "a connector reads one table: write a document for each")
     else:
@@ -142,8 +142,46 @@ def _tables(into: FlatWriter, key: str, value: Any) -> None:
 
 def _column(into: FlatWriter, key: str, value: Any) -> None:
     """Empty: the primary key is looked for, here too."""
-    if str(value).strip():
+    if _mode_of(into) == "timestamp":
+        into.ignore(key, "mode=timestamp tells rows apart by the primary key")
+    elif str(value).strip():
         into.put(key, "incrementing", str(value).strip())
+
+
+def _source_mode(into: FlatWriter, key: str, value: Any) -> None:
+    if _mode_of(into) not in ("incrementing", *_TIMED):
+        into.refuse(key, f"{value!r} is not available: {_MODE}")
+    elif _mode_of(into) in _TIMED and not _names(into.given.get("timestamp.column.name")):
+        into.refuse(key, f"{value!r} needs timestamp.column.name, a column with the time of the last change")
+
+
+def _time_column(into: FlatWriter, key: str, value: Any) -> None:
+    names = _names(value)
+    if _mode_of(into) not in _TIMED:
+        into.ignore(key, "mode=incrementing reads new rows alone")
+    elif len(names) > 1:
+        into.refuse(key, "one column has the time of the last change, and takes no NULL")
+    elif names:
+        into.put(key, "timestamp", names[0])
+
+
+def _delay(into: FlatWriter, key: str, value: Any) -> None:
+    """A shorter one than the default would give up what open transactions, which are waited for, do not show."""
+    text = str(value).strip()
+    if not text.isdecimal():
+        into.refuse(key, f"{value!r} is not a number of milliseconds")
+    elif _mode_of(into) not in _TIMED or int(text) <= 1000:
+        into.ignore(key, "it is one second at least, and open transactions are waited for")
+    else:
+        into.put(key, "delay_s", int(text) / 1000)
+
+
+def _mode_of(into: FlatWriter) -> str:
+    return str(into.given.get("mode", "")).strip().lower()
+
+
+def _names(value: Any) -> list[str]:
+    return [one.strip() for one in str(value or "").split(",") if one.strip()]
 
 
 def _poll(into: FlatWriter, key: str, value: Any) -> None:
@@ -182,11 +220,17 @@ _SINK: Mapping[str, FlatHandler] = {
     "batch.size": ignored(_BATCHES),
 }
 _SINK_MUST = {URL: "where the database is", "connection.user": "who writes"}
-_MODE = "there is incrementing; a stream of changes (postgresql_changes) has updates and deletes too"
+_TIMED = ("timestamp", "timestamp+incrementing")
+_MODE = (
+    "there are incrementing, timestamp and timestamp+incrementing; a stream of changes (postgresql_changes) has updates"
+    " and deletes too"
+)
 _SOURCE: Mapping[str, FlatHandler] = {
     **_CONNECTION,
-    "mode": _only("incrementing", why=_MODE),
+    "mode": _source_mode,
     "incrementing.column.name": _column,
+    "timestamp.column.name": _time_column,
+    "timestamp.delay.interval.ms": _delay,
     "table.whitelist": _tables,
     "table.include.list": _tables,
     "topic.prefix": ignored("the topic is that of connect.topicname or topic"),
@@ -194,7 +238,7 @@ _SOURCE: Mapping[str, FlatHandler] = {
     "batch.max.rows": ignored(_BATCHES),
     "numeric.mapping": ignored("numbers are written exactly"),
     "numeric.precision.mapping": ignored("numbers are written exactly"),
-    "validate.non.null": _only("true", why="a column of numbers takes no NULL"),
+    "validate.non.null": _only("true", why="columns of numbers and of times take no NULL"),
 }
 _SOURCE_MUST = {
     URL: "where the database is",

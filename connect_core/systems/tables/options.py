@@ -124,6 +124,14 @@ class TableSinkOptions(DatabaseOptions):
         return self
 
 
+TIMESTAMP: Any = Field(
+    default=None,
+    description="The column with the time of a row's last change, by the clock of the database: rows that were "
+    "changed become records again. By default each row is read once",
+    examples=["changed_at"],
+)
+
+
 class TableSourceOptions(DatabaseOptions):
     """By which rows a table is read, and when."""
 
@@ -145,8 +153,24 @@ class TableSourceOptions(DatabaseOptions):
         examples=[5.0],
         json_schema_extra={"policy": True},
     )
+    timestamp: str | None = TIMESTAMP
+    delay_s: float = Field(
+        default=1.0,
+        ge=0.05,
+        le=86400,
+        description="Of `timestamp`: seconds for which a time of a change may be older than the moment at which its "
+        "statement has the table. What is younger is read later",
+        examples=[1.0],
+        json_schema_extra={"policy": True},
+    )
     statement_timeout_s: StatementTimeout = 30.0
     lock_timeout_s: LockTimeout = 10.0
+
+    @model_validator(mode="after")
+    def _delay_goes_with_timestamp(self) -> Self:
+        if "delay_s" in self.model_fields_set and not self.timestamp:
+            raise ValueError("delay_s goes with timestamp")
+        return self
 
 
 def follows_changes(sink: Mapping[str, Any]) -> bool:

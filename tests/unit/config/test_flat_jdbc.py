@@ -43,6 +43,7 @@ SOURCE = {
     "value.converter": JSON,
     "value.converter.schemas.enable": "false",
 }
+TIMED = {**SOURCE, "mode": "timestamp+incrementing", "timestamp.column.name": "changed"}
 
 
 @pytest.mark.parametrize("package", [of_sinks for of_sinks, _ in PACKAGES])
@@ -79,6 +80,25 @@ def test_a_source(read: Read) -> None:
         }
     }
     assert checked.data["sink"] == {"rocketmq": {"connection": "main", "topic": "orders"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"timestamp": "changed", "incrementing": "id"}),
+        ({"mode": "timestamp"}, {"timestamp": "changed"}),
+        ({"mode": "incrementing"}, {"incrementing": "id"}),
+        (
+            {"timestamp.delay.interval.ms": "5000"},
+            {"timestamp": "changed", "incrementing": "id", "delay_s": 5.0},
+        ),
+        ({"timestamp.delay.interval.ms": "0"}, {"timestamp": "changed", "incrementing": "id"}),
+    ],
+)
+def test_modes_of_a_source(read: Read, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = read({**TIMED, **given}).data["source"]["postgresql"]
+    names = ("timestamp", "incrementing", "delay_s")
+    assert {name: found[name] for name in names if name in found} == expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +141,10 @@ def test_a_table_has_the_name_of_its_topic(read: Read) -> None:
         ({**SINK, "pk.mode": "kafka"}, "pk.mode", "record_value"),
         ({**SINK, "connect.topicnames": "a;b"}, "table.name.format", "one table"),
         ({key: value for key, value in SINK.items() if key != "waybill.fields"}, "waybill.fields", "is missing"),
-        ({**SOURCE, "mode": "timestamp"}, "mode", "there is incrementing"),
+        ({**SOURCE, "mode": "bulk"}, "mode", "there are incrementing, timestamp and timestamp+incrementing"),
+        ({**SOURCE, "mode": "timestamp"}, "mode", "needs timestamp.column.name"),
+        ({**TIMED, "timestamp.column.name": "changed,made"}, "timestamp.column.name", "takes no NULL"),
+        ({**TIMED, "timestamp.delay.interval.ms": "long"}, "timestamp.delay.interval.ms", "milliseconds"),
         ({**SOURCE, "table.whitelist": "a,b"}, "table.whitelist", "one table"),
         ({**SOURCE, "poll.interval.ms": "soon"}, "poll.interval.ms", "milliseconds"),
         ({**SOURCE, "db.timezone": "Europe/Paris"}, "db.timezone", "UTC"),

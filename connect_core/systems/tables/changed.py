@@ -1,0 +1,116 @@
+"""Rows of a table, new ones and those that were changed, by a column with the time of their last change.
+
+They are read in passes (`passes`). Up to which time a pass may go is what the database's clock says, less a delay, once
+all transactions have ended that were open then: `finality`, which counts seconds here. What it says never goes back,
+and nor may the clock.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from connect_core import clock
+from connect_core.errors import ConfigError
+from connect_core.sdk.values import Bounds, Gap, Position, Range
+from connect_core.systems.tables.finality import Finality
+from connect_core.systems.tables.options import TableSourceOptions
+from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.passes import Pass, TimeWindow, second_behind, settled_second
+from connect_core.systems.tables.reading import T, TableRows
+from connect_core.systems.tables.source import AGAIN_S
+
+_CLOCK_WENT_BACK = (
+    "the clock of the database went back behind times of rows that were read: all rows are read again, since some may"
+    " have been changed with times before those"
+)
+
+
+class _Look(NamedTuple):
+    now: float
+    """What the clock of the database said."""
+    final: int
+    """Before this second no time is written any more."""
+
+
+class ChangedRows(TableRows[T]):
+    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
+        super().__init__(options, table, where, resources)
+        self._final, self._last_origin, self._last_now = Finality(), "", 0.0
+        self._began = 0
+        """The second at which this was asked first: what has a later time came after that."""
+
+    @abstractmethod
+    def now(self, asking: Any, table: T) -> float:
+        """Seconds since 1970 by the clock of the database. Whoever waits for a lock of the table then, as its writers
+        must, has it when this returns."""
+
+    def _bounds(self, at: Position | None) -> Bounds:
+        table, look = self._look()
+        done = Pass.of(at.evidence) if at else None
+        if at and done and done.table != table.origin:
+            lost = Gap(at.incarnation, at.offset, None, "recreated")
+            return replace(self._next(at, None, *self._settled(table, look)), gaps=(lost,))
+        if at and done and at.offset < done.end:
+            return done.bounds(at)
+        if at and done and look.now < done.window.end:
+            told = Gap(at.incarnation, at.offset, at.offset, _CLOCK_WENT_BACK, warns=True)
+            return Bounds(at.incarnation + 1, 0, 0, 0, gaps=(told,), grows=False)
+        return self._next(at, done, *self._settled(table, look))
+
+    def _next(self, at: Position | None, done: Pass | None, table: T, look: _Look, held: bool) -> Bounds:
+        """The pass behind the one that is done, if there is a row for it."""
+        window = TimeWindow(done.window.end if done else None, look.final)
+        first, last = self._extent(table, window)
+        if first is None or last is None:
+            place = at or Position(0, 0)
+            return replace(Bounds.unread(place), partial=held)
+        if wrong := unfit_numbers(first, last + 1):
+            raise ConfigError(wrong, where=self._where, next_step="Name another column as incrementing")
+        begun = Pass(table.origin, window, first, last + 1)
+        there = begun.bounds(Position(at.incarnation + 1 if at else 0, first, begun.evidence))
+        return replace(there, later=window.begin is not None and window.begin >= self._began)
+
+    def _settled(self, table: T, look: _Look) -> tuple[T, _Look, bool]:
+        """Waits until no time is written any more before this was asked first, or for as long as the document says. And
+        whether that holds rows up."""
+        if look.final >= self._began or self._extent(table, TimeWindow(look.final, self._began))[0] is None:
+            return table, look, False
+        until = clock.monotonic() + self._looks.open_transactions_s + self._looks.delay_s + 1
+        while look.final < self._began and clock.monotonic() < until:
+            clock.sleep(AGAIN_S)
+            table, look = self._look()
+        return table, look, look.final < self._began
+
+    def _look(self) -> tuple[T, _Look]:
+        with self._database.asking() as asking:
+            table = self.table(asking)
+            now = self.now(asking, table)
+            if table.origin != self._last_origin or now < self._last_now - self._looks.delay_s:
+                self._final = Finality()
+            self._last_origin, self._last_now = table.origin, now
+            self._began = self._began or second_behind(now)
+            final = settled_second(now, self._looks.delay_s)
+            self._final.look(final - 1, self.writers(asking, table))  # behind what the clock said
+        return table, _Look(now, self._final.end)
+
+    def _extent(self, table: T, window: TimeWindow) -> tuple[int | None, int | None]:
+        with self._database.asking() as asking:
+            return self.extent(asking, table, window)
+
+    def _moved(self, seen: Bounds) -> bool:
+        table, look = self._look()
+        done = Pass.of(seen.evidence)
+        if done and (table.origin != done.table or look.now < done.window.end):
+            return True
+        return self._extent(table, TimeWindow(done.window.end if done else None, look.final))[0] is not None
+
+    def _is_as_planned(self, table: T, wanted: Range) -> bool:
+        planned = Pass.of(wanted.evidence)
+        return planned is not None and planned.table == table.origin
+
+    def _window(self, wanted: Range) -> TimeWindow | None:
+        planned = Pass.of(wanted.evidence)
+        return planned.window if planned else None

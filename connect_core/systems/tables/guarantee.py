@@ -1,0 +1,23 @@
+"""What a table of any database promises as a source of rows that were changed (docs/guarantees.md)."""
+
+from __future__ import annotations
+
+from connect_core.sdk.guarantee import Guarantee
+
+
+def changed_rows(*of_the_database: str) -> Guarantee:
+    """Of each row the version that is there when a pass reads it, at least its last one."""
+    return Guarantee(
+        "exactly once",
+        (
+            "What counts are the versions of rows that are there when they are read: of several within a short time the"
+            " last one; deletes are not seen.",
+            "Each insert and each update sets the column of the time of the last change, by the clock of the database"
+            " and in UTC.",
+            *of_the_database,
+            "The clock of the database is not set back by more than delay_s; where a run sees that it was, all rows are"
+            " read again.",
+            "The database keeps what it has committed: no failover to a server that lags, or whose clock does.",
+        ),
+        "each row",
+    )

@@ -1,0 +1,30 @@
+"""What `check --probe` says of a column with the time of a row's last change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from connect_core.sdk.plugin import ProbeResult
+from connect_core.systems.tables.passes import TimeWindow, second_behind
+
+MANY = 1_000
+"""Rows are counted up to so many."""
+_LATER_S = 60
+
+
+def to_come(now: float) -> TimeWindow:
+    """What is not in it has a time that no clock of a change can have said."""
+    return TimeWindow(None, second_behind(now) + _LATER_S)
+
+
+def times_probed(column: str, *, indexed: bool, future: int, zone: str) -> Iterator[ProbeResult]:
+    """`future`: how many rows are not in `to_come`. `zone`: the server's, where the column does not say one."""
+    yield ProbeResult(True, f"rows that were changed are found by {column}")
+    if not indexed:
+        yield ProbeResult(True, f"no index begins with column {column}: each look reads the whole table")
+    if future:
+        many = f"{MANY:,} or more" if future >= MANY else f"{future:,}"
+        yield ProbeResult(True, f"rows with a time that is still to come, and which are read then: {many}")
+    if zone:
+        words = f"column {column} says no time zone, and has to be written in UTC; sessions begin with {zone}"
+        yield ProbeResult(True, words)

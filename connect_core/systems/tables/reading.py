@@ -1,0 +1,171 @@
+"""Rows of a table as records, whichever of them are new: what the modes of a table source have in common.
+
+An offset is the number of a row; one without a row is no loss. How one asks is the system's (`TableRows`), and so is
+what of a table is read: new rows (`source`), or those that were changed (`changed`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from connect_core import clock
+from connect_core.errors import ConfigError, Retriable, WaybillError
+from connect_core.sdk.batches import value_lengths
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.tables.connections import KeptConnection
+from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.options import TableSourceOptions
+from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of
+from connect_core.systems.tables.passes import TimeWindow
+
+
+class TableChanged(Retriable):
+    """The table is not the one that the range was planned for. Nothing of it was delivered; the next plan looks at
+    it."""
+
+
+class NumberedTable(Protocol):
+    @property
+    def origin(self) -> str:
+        """Names what is read of this table, by which columns, and nothing that replaces one of them
+        (`sdk.values.ORIGIN`)."""
+
+    @property
+    def id(self) -> str:
+        """The column that numbers its rows."""
+
+    @property
+    def numbering(self) -> str:
+        """Another text when the numbers are given out by another sequence, or by one that was restarted."""
+
+
+T = TypeVar("T", bound=NumberedTable)
+
+
+class TableRows(ABC, Generic[T]):
+    """A `sdk.source.Source`. What asks the database raises what is raised within `understood`."""
+
+    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
+        self._looks = options
+        self._partition = Partition(table)
+        self._where = where
+        self._database = KeptConnection(self.connect, self.understood)
+        if resources is not None:
+            resources.callback(self._database.close)
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A connection of the database's driver."""
+
+    @abstractmethod
+    def understood(self) -> AbstractContextManager[None]:
+        """Raises what driver and worker know instead of what the driver of the database raises."""
+
+    @abstractmethod
+    def table(self, asking: Any) -> T:
+        """The table now, if rows of it can be read and none is lost."""
+
+    @abstractmethod
+    def as_it_is(self, asking: Any) -> AbstractContextManager[T]:
+        """The table at one moment: it is neither dropped nor changed meanwhile."""
+
+    @abstractmethod
+    def extent(self, asking: Any, table: T, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
+        """The lowest and the highest number that are committed, of rows in `window`; None where there is no row."""
+
+    @abstractmethod
+    def writers(self, asking: Any, table: T) -> list[OpenTransaction]:
+        """Transactions that may bring a row with a number, or a time, that was given out before this is asked."""
+
+    @abstractmethod
+    def page(
+        self, asking: Any, table: T, begin: int, end: int, most: int, most_bytes: int, window: TimeWindow | None = None
+    ) -> Page:
+        """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
+        `most_bytes`; with `window` those that were changed then."""
+
+    @abstractmethod
+    def _bounds(self, at: Position | None) -> Bounds:
+        """What can be read of the table from there on."""
+
+    @abstractmethod
+    def _moved(self, seen: Bounds) -> bool:
+        """Whether there is more now, or another table. Raises where nobody can say."""
+
+    @abstractmethod
+    def _is_as_planned(self, table: T, wanted: Range) -> bool:
+        """Whether this is the table that the range was planned for."""
+
+    def _window(self, wanted: Range) -> TimeWindow | None:
+        """When the rows of a range were changed; None: whenever."""
+        return None
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return [self._partition]
+
+    def topic(self, partition: Partition) -> str:
+        return ""
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """Waits for transactions that are open. A partition of another table is retired.
+
+        Nothing grows: up to where a live range was read, only its reader would know, and a later process may know less
+        (a transaction is open, the newest rows are deleted). So each range has an end below which nothing comes."""
+        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
+
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        raise ConfigError("A table does not say when its rows came", next_step="Name numbers of rows instead of a time")
+
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        place, left, left_bytes = wanted.begin, wanted.max_records, wanted.max_bytes
+        while place < wanted.end and left > 0 and left_bytes > 0 and limit.quantum_left_s() > 0:
+            batch = self._page(wanted, place, wanted.end, left, left_bytes)
+            yield batch
+            place = batch.next_offset
+            left -= len(batch.records)
+            left_bytes -= int(value_lengths(batch.records.column("value")).sum())
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        until = clock.monotonic() + limit_s
+        before = [one for partition, one in seen.items() if partition == self._partition]
+        while (left_s := until - clock.monotonic()) > 0:
+            clock.sleep(min(self._looks.every_s, left_s))
+            if any(map(self._may_have_moved, before)):
+                return
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
+        """Never asked for: no range of a table is live (`Bounds.grows`)."""
+        return iter(())
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return wanted.evidence
+
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
+        """A table keeps no account of its readers."""
+
+    def _may_have_moved(self, seen: Bounds) -> bool:
+        try:
+            return self._moved(seen)
+        except WaybillError:
+            return True
+
+    def _page(self, wanted: Range, begin: int, end: int, most: int, most_bytes: int) -> SourceBatch:
+        with self._database.asking() as asking, self.as_it_is(asking) as table:
+            if not self._is_as_planned(table, wanted):
+                raise TableChanged(
+                    "The table was made again, or its numbers were restarted, after this range was planned",
+                    where=f"{self._where}, {table.id} {begin:,}",
+                    next_step="The next run reports what was lost",
+                )
+            sizes = (min(most, MOST_ROWS), min(most_bytes, MOST_BYTES))
+            found = self.page(asking, table, begin, end, *sizes, self._window(wanted))
+        return batch_of(found, begin, end, self._where)
