@@ -201,6 +201,11 @@ class Connectors(Transactions):
         with self._write() as connection:
             note(connection, uid, "snapshot", who, detail={"tables": [*tables]})
 
+    def note_group(self, uid: str, group: str, queues: int, *, who: str) -> None:
+        """Who has moved a consumer group in the target, in how many queues."""
+        with self._write() as connection:
+            note(connection, uid, "group", who, detail={"group": group, "queues": queues})
+
     def set_target_state(self, uid: str, state: str, *, who: str) -> None:
         """What the connector shall do: running, paused or stopped. Raises ConfigError for another word or no uid."""
         if state not in TARGET_STATES:

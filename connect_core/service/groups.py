@@ -21,6 +21,7 @@ def translate(opened: Opened, name: str, group: str, *, apply: bool = False) -> 
             )
         if apply:
             both.write(group, found.moves)
+            opened.ledger.note_group(connector.uid, group, len(found.moves), who=opened.settings.user)
     return {
         "connector": name,
         "group": group,
