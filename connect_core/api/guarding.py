@@ -44,6 +44,8 @@ class Guarded:
         headers = Headers(scope=scope)
         if why := ("" if self._login else _of_another_name(headers)) or _of_another_site(headers):
             await refused(scope, 403, why)(scope, receive, send)
+        elif _has_nul(scope):
+            await refused(scope, 400, "No name and no word has the character NUL")(scope, receive, send)
         elif b"%2f" in scope.get("raw_path", b"").lower():
             await refused(scope, 404, "A name has no slash")(scope, receive, send)
         elif (given := headers.get("content-length", "0")).isdecimal() and int(given) > MAX_BYTES:
@@ -72,6 +74,11 @@ class _Limited:
         if not message.get("more_body", False):
             self._ends = None  # what comes behind it is that the caller leaves
         return message
+
+
+def _has_nul(scope: Scope) -> bool:
+    """No database takes it in a text, and PostgreSQL not in a question either."""
+    return "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]
 
 
 def _of_another_name(headers: Headers) -> str:

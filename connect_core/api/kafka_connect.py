@@ -319,7 +319,7 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
 
 async def as_json(request: Request, error: Exception) -> JSONResponse:
     """What is raised before any route of ours, or for none."""
-    known = error if isinstance(error, HTTPException) else HTTPException(500)
+    known = error if isinstance(error, HTTPException) else HTTPException(500, headers={"Connection": "close"})
     told = shapes.failed(known.status_code, f"HTTP {known.status_code} {known.detail}")
     return JSONResponse(told, status_code=known.status_code, headers=known.headers)
 

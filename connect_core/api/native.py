@@ -86,8 +86,10 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """Its words may quote what was sent: they are in the log of the server alone."""
-    return of_status(500, "Unexpected error: the log of the server has it", _instance(request))
+    """Its words may quote what was sent: they are in the log of the server alone. The server ends the connection behind
+    it, and says so: the next request on it would have no answer."""
+    closing = {"Connection": "close"}
+    return of_status(500, "Unexpected error: the log of the server has it", _instance(request), closing)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -28,12 +28,18 @@ def storable(value: Any) -> Any:
     return value
 
 
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("has the character NUL, which no database keeps")
+    return str(storable(value))
+
+
 Name = Annotated[str, Path(description="Name of the connector", examples=["copy"])]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Entries of a page")]
 After = Annotated[str, Query(description="`after` of the page before; empty for the first")]
 Preview = Annotated[bool, Query(description="Say what would change, and change nothing")]
 Document = Annotated[dict[str, Any], AfterValidator(storable)]
-Text = Annotated[str, AfterValidator(storable)]
+Text = Annotated[str, AfterValidator(_text)]
 
 Offset = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 OffsetsByPartition = Annotated[dict[str, Offset | None], Field(max_length=10_000)]
@@ -100,7 +106,7 @@ class Applying(Documents):
     """`why` is kept with the revisions. `made_from` has by name the revision that a document was made from, 0 for one
     that is to be new."""
 
-    why: str = ""
+    why: Text = ""
     made_from: dict[str, Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]] = Field(default_factory=dict)
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import BeforeValidator, Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import Given, Name, Offset, OffsetsByPartition, Text, storable
+from connect_core.api.native_asked import Given, Name, Offset, OffsetsByPartition, Text, malformed, storable
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
 from connect_core.service import native_offsets as native
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 class UndoGiven(Given):
     """Which partition; with `preview` nothing is changed. `before` is its offset as a preview has told it: nothing is
-    changed where it is another now."""
+    changed where it is another now, so that the same request again does not undo the undoing."""
 
     partition: Text
     before: Offset | None = None
@@ -48,6 +48,8 @@ def add(routes: APIRouter) -> None:
 
 
 def undo_offset(name: Name, given: UndoGiven) -> Any:
+    if not given.preview and "before" not in given.model_fields_set:
+        raise malformed("before", "has to be the offset as a preview tells it: asked twice, it is undone once")
     seen = {given.partition: given.before} if "before" in given.model_fields_set else {}
     return JsonAnswer(native.undo(name, given.partition, _log.info, preview=given.preview, seen=seen))
 

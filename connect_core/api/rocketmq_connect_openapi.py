@@ -25,6 +25,7 @@ class Failed(BaseModel):
 
 
 FAILURES: dict[int | str, Said] = {
+    400: {"model": Failed, "description": "A name or a word has the character NUL"},
     401: {"model": Failed, "description": "No token that holds, where the server wants one"},
     403: {
         "model": Failed,

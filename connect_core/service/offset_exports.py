@@ -108,7 +108,15 @@ def imported(
     before = opened.ledger.positions(connector.uid, LIVE, list(after))
     require_seen(connector, before, seen or {})
     with ExitStack() as resources:
-        _require_the_same(systems.source(revealed(opened.resolved(connector).source), resources), after, name)
+        source = systems.source(revealed(opened.resolved(connector).source), resources)
+        try:
+            _require_the_same(source, after, name)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(
+                f"The evidence is not what this source exports: {type(error).__name__}",
+                where=f"connector {name}",
+                next_step="Import what was exported, as it was printed",
+            ) from None
     repeated: Json = {}
     for part, wanted in after.items():
         at = before[part]

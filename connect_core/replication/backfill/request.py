@@ -108,12 +108,12 @@ def parse_moment(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
-    if moment is not None and moment.tzinfo is not None:
-        return moment.astimezone(UTC)
     advice = 'write a time with its zone, such as 2026-11-01T00:00:00Z, or how long ago, such as "2h"'
-    if moment is not None:
+    if moment is not None and moment.tzinfo is None:
         raise ValueError(f"{text!r} has no zone: {advice}")
     try:
+        if moment is not None:
+            return moment.astimezone(UTC)
         return now - timedelta(seconds=parse_seconds(text))
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a time: {advice}") from None

@@ -85,6 +85,7 @@ def test_what_went_wrong_in_the_server_is_worked_on_again(
         patched.setattr(native_documents, "apply", lambda *given, **named: 1 / 0)
         answer = apply(client, Connection="close")  # as the server does
         problem(answer, 500, "unexpected")
+        assert answer.headers["connection"] == "close"  # the server hangs up: nobody may send another request on it
         assert "division" not in answer.text
     assert apply(client).json()["connectors"][0]["change"] == "created"
 

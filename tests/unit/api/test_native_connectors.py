@@ -194,6 +194,14 @@ def test_pages_of_other_sites_are_refused_with_a_problem(client: httpx.Client) -
     problem(client.get("/connectors/a%2fb"), 404, "no-route")
 
 
+def test_the_character_nul_is_refused_before_a_database_sees_it(client: httpx.Client) -> None:
+    create(client)
+    for path in ("/runs?stream=%00", "/runs/%00/log", "%00", "/dead-letters/export?run=a%00"):
+        problem(client.get(f"{ONE}{path}"), 400, "malformed")
+    answer = client.post(f"{ONE}/dead-letters/discard", json={"reason": "a\0"})
+    assert places(answer, 400, "malformed") == ["reason"]
+
+
 def test_what_was_inferred_can_be_put_again(client: httpx.Client, folder: Path) -> None:
     (folder / "logs" / "a.log").write_text('{"a": 1}\n{"a": 2}\n')
     create(client, parse={"format": "json", "fields": "infer"}, encode={"format": "json"})

@@ -24,7 +24,7 @@ def ran(client: httpx.Client, folder: Path) -> httpx.Client:
 
 def test_a_move_by_hand_is_undone_once_it_is_paused(ran: httpx.Client) -> None:
     [before] = got(ran, f"{ONE}/offsets")["offsets"]
-    asked = {"partition": before["partition"]}
+    asked = {"partition": before["partition"], "before": 14}
     problem(ran.post(f"{ONE}/offsets/undo", json=asked), 409, "still-runs")
     nothing = problem(ran.post(f"{ONE}/offsets/undo", json={**asked, "preview": True}), 422, "invalid")
     assert nothing["detail"] == "There is no change of this offset to undo"
@@ -45,13 +45,14 @@ def test_a_move_by_hand_is_undone_once_it_is_paused(ran: httpx.Client) -> None:
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 14
     problem(ran.post(f"{ONE}/offsets/undo", json=asked), 409, "try-again")
     del asked["before"]
+    assert places(ran.post(f"{ONE}/offsets/undo", json=asked), 400, "malformed") == ["before"]
     again = ran.post(f"{ONE}/offsets/undo", json={**asked, "preview": True}).json()
     assert (again["after"]["offset"], again["repeats"]["records"]) == (0, 3)
 
 
 def test_an_undo_names_a_partition_that_there_is(ran: httpx.Client) -> None:
     ran.post(f"{ONE}/pause")
-    told = problem(ran.post(f"{ONE}/offsets/undo", json={"partition": "nothing"}), 422, "invalid")
+    told = problem(ran.post(f"{ONE}/offsets/undo", json={"partition": "nothing", "before": 0}), 422, "invalid")
     assert 'no partition "nothing"' in told["detail"]
     assert places(ran.post(f"{ONE}/offsets/undo", json={}), 400, "malformed") == ["partition"]
 
@@ -88,6 +89,18 @@ def test_evidence_that_no_export_has_given_fails_nothing_in_the_server(ran: http
     exported["offsets"][0]["evidence"] = evidence
     for given in (exported, exported | {"offsets": [exported["offsets"][0] | {"incarnation": 7}]}):
         assert ran.post(f"{ONE}/offsets/import", json={"exported": given, "preview": True}).status_code in (200, 422)
+
+
+def test_evidence_whose_fields_are_of_other_kinds_is_no_unexpected_error(ran: httpx.Client) -> None:
+    ran.post(f"{ONE}/pause")
+    exported = got(ran, f"{ONE}/offsets/export")["exported"]
+    [one] = exported["offsets"]
+    for name in one["evidence"]:
+        others = [{**one["evidence"], name: wrong} for wrong in ([], {}, None, 1.5, "x")]
+        for evidence in (*others, {key: value for key, value in one["evidence"].items() if key != name}):
+            given = {**exported, "offsets": [{**one, "evidence": evidence}]}
+            answer = ran.post(f"{ONE}/offsets/import", json={"exported": given, "preview": True})
+            assert answer.status_code < 500, (name, evidence)
 
 
 def test_what_is_no_export_is_refused_by_its_place(ran: httpx.Client) -> None:

@@ -40,15 +40,20 @@ CHECKS = [
     response_schema_conformance,
 ]
 
+ASK_OTHERS = ("/topics/newest",)
+"""Routes that need another server, which is not there: they say so with 503."""
+
 
 @pytest.mark.parametrize("below", BELOW)
 def test_each_route_is_as_its_document_says(client: httpx.Client, below: str) -> None:
+    assert {*ASK_OTHERS} <= BELOW[native_problems.PREFIX]["paths"].keys()
     schema = schemathesis.openapi.from_dict(BELOW[below])
     server = str(client.base_url.join(below)).rstrip("/")
     for path, method in [one[1:] for one in OPERATIONS if one[0] == below]:
         create(client, "in", SOURCE)
         create(client, "out", SINK)
-        _requests(schema[path][method], server)()
+        wanted = CHECKS[1:] if path in ASK_OTHERS else CHECKS
+        _requests(schema[path][method], server, wanted)()
 
 
 def test_nothing_that_is_asked_of_the_routes_of_kafka_connect_fails_in_the_server(client: httpx.Client) -> None:

@@ -115,7 +115,7 @@ CALLS: dict[tuple[str, str], Call] = {
     **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
     ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
-    ("POST", f"{_NATIVE}/offsets/undo"): Call("admin", "one", {"partition": "a"}, 409),
+    ("POST", f"{_NATIVE}/offsets/undo"): Call("admin", "one", {"partition": "a", "before": 0}, 409),
     ("GET", f"{_NATIVE}/offsets/export"): Call("admin", "one", None, 422),
     ("POST", f"{_NATIVE}/offsets/import"): Call("admin", "one", {"exported": EXPORTED}, 409),
     ("GET", f"{_NATIVE}/backfills"): Call("viewer"),

@@ -158,7 +158,7 @@ OF_NO_CONNECTOR = {
     ),
     *(visible.visible, visible.without_others, kafka.class_of, kafka.plugin_of, kafka.shown_config, kafka.ledger_id),
     *(operations.told_of, operations.cancel_streams),
-    *(native.stale, native.in_words_of_documents, native.refuse_masks),
+    *(native.stale, native.in_words_of_documents, native.refuse_masks, native_looks.newest_of_topic),
     *(metrics.full_name, metrics.folded, kafka_connect_loggers.shown, kafka_connect_loggers.shown_all),
 }
 """They work on what they are given, or say what is true of the server: every caller is a viewer at least."""
