@@ -88,4 +88,4 @@ def fill(database: Database, begin: int = 1, end: int = ROWS) -> None:
 
 def _pause(chosen: random.Random) -> None:
     """Mostly short, and now and then for longer than a time may be late."""
-    time.sleep(chosen.choice([0, 0.001, 0.01, 0.05, chosen.uniform(0, 2.5)]))
+    time.sleep(chosen.choice([0, 0.001, 0.01, 0.05, chosen.uniform(0, 0.8)]))

@@ -54,8 +54,8 @@ def test_each_change_becomes_a_line(bare_site: Site, database: Database) -> None
     assert "2 delivered" in run(bare_site)
     run(bare_site)
     assert lines(bare_site) == [*((row, 0) for row in range(1, 6)), (2, 1), (4, 1)]
-    [lag] = bare_site.json("lag", "a")["partitions"]
-    assert lag["lag"] == 0
+    [lag] = bare_site.json("lag", "a")["connectors"]
+    assert [one["lag"] for one in lag["partitions"]] == [0]
     receipts = bare_site.json("receipts", "a", "--last", "10")["receipts"]
     assert sorted(one["delivered"] for one in receipts) == [2, 5]
 
