@@ -48,6 +48,7 @@ NAVIGATION = {
             "docs/tables",
             "docs/change-streams",
             "docs/mysql",
+            "docs/mysql-changes",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

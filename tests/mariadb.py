@@ -24,6 +24,8 @@ _SETTINGS = {
     "bind-address": "127.0.0.1",
     "log-bin": "bin",
     "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
     "server-id": "1",
     "innodb_buffer_pool_size": "64M",
     "innodb_log_file_size": "16M",
@@ -128,6 +130,10 @@ class Database:
 
     def source(self, table: str, **more: Any) -> dict[str, Any]:
         return {"mysql": {**self.options, "table": table, **more}}
+
+    def changes(self, *tables: str, **more: Any) -> dict[str, Any]:
+        usual = {"tables": [*tables], "every_s": 0.02, "snapshot": "never", "schemas": False}
+        return {"mysql_changes": {**self.options, **usual, **more}}
 
 
 @pytest.fixture(scope="session")

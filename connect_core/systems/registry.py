@@ -19,12 +19,13 @@ from connect_core.packages import Brought, Replaced
 from connect_core.sdk.plugin import ROLES, Plugin
 from connect_core.systems.file.plugin import PLUGIN as FILE
 from connect_core.systems.mqtt.plugin import PLUGIN as MQTT
+from connect_core.systems.mysql.binlog.plugin import PLUGIN as MYSQL_CHANGES
 from connect_core.systems.mysql.plugin import PLUGIN as MYSQL
 from connect_core.systems.postgresql.changes.plugin import PLUGIN as POSTGRESQL_CHANGES
 from connect_core.systems.postgresql.plugin import PLUGIN as POSTGRESQL
 from connect_core.systems.rocketmq.plugin import PLUGIN as ROCKETMQ
 
-_OWN = {one.name: one for one in (FILE, MQTT, MYSQL, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ)}
+_OWN = {one.name: one for one in (FILE, MQTT, MYSQL, MYSQL_CHANGES, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ)}
 
 
 class _Found(NamedTuple):

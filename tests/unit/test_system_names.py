@@ -32,6 +32,7 @@ MAY_NAME_SYSTEMS = {
     "replication/driver/set_aside.py": "`file` is a key of what is reported, and no system",
     "service/connectors.py": "`file` is a key of what is shown, and no system",
     "api/native_examples.py": "has examples of documents, for the page that describes the routes",
+    "systems/mysql/binlog/change_writer.py": "`file` is a member of what Debezium says of a source, and no system",
     "cli/connectors.py": "the same key, where it is printed",
 }
 """Files and folders outside of a system's room that name one, and why."""

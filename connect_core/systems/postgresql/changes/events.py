@@ -9,25 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quoted
-from typing import NamedTuple
 
 from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Change, Relation, TransactionBegin, Tuple
 from connect_core.systems.postgresql.changes.schemas import schema_text
 from connect_core.systems.postgresql.changes.snapshots import Key
-from connect_core.systems.postgresql.changes.values import ToJson, UnfitForEvent, column_type, to_json
+from connect_core.systems.postgresql.changes.values import ToJson, column_type, to_json
+from connect_core.systems.tables.change_events import Event, UnfitForEvent
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
 """What consumers know as a value that is not there."""
-
-
-class Event(NamedTuple):
-    """`unfit` is why the event cannot have one of its values; that one is then in it as the database writes it."""
-
-    topic: str
-    key: str | None
-    value: bytes
-    at_ms: int
-    unfit: str = ""
 
 
 @dataclass

@@ -15,15 +15,12 @@ from functools import partial
 from select import select
 from typing import NamedTuple
 
-import pyarrow as pa
 from psycopg2.extras import ReplicationCursor
 
 from connect_core import clock
-from connect_core.sdk.batches import RECORD_SCHEMA, batch_of_columns
-from connect_core.sdk.records import OPERATION_NONE
-from connect_core.sdk.values import Limit, Reject, SourceBatch
+from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.postgresql.catalog import quoted_name
-from connect_core.systems.postgresql.changes.events import ChangeEventWriter, Event
+from connect_core.systems.postgresql.changes.events import ChangeEventWriter
 from connect_core.systems.postgresql.changes.messages import (
     Change,
     Relation,
@@ -50,6 +47,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
 )
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.tables.change_events import Event, batch_of
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
 """Of one batch: what is larger is torn, in memory and in the target."""
@@ -273,23 +271,3 @@ class ChangeReader:
             behind, taken.numbers[rows:], rest, taken.left_out[aside:], sum(len(one.value) for one in rest)
         )
         return batch
-
-
-def batch_of(numbers: list[int], events: list[Event], behind: int, left_out: tuple[int, ...]) -> SourceBatch:
-    fit = [place for place, one in enumerate(events) if not one.unfit]
-    rejects = tuple(
-        Reject(number, 0, "read", "Unfit", one.unfit, one.value, one.topic)
-        for number, one in zip(numbers, events, strict=True)
-        if one.unfit
-    )
-    if rejects:
-        numbers, events = [numbers[place] for place in fit], [events[place] for place in fit]
-    given = {
-        "topic": pa.array([one.topic for one in events], pa.string()),
-        "key": pa.array([one.key for one in events], pa.string()),
-        "value": pa.array([one.value for one in events], pa.binary()),
-        "offset": pa.array(numbers, pa.int64()),
-        "timestamp": pa.array([one.at_ms for one in events], RECORD_SCHEMA.field("timestamp").type),
-        "operation": pa.array([OPERATION_NONE] * len(events), pa.int8()),
-    }
-    return SourceBatch(batch_of_columns(given, len(events)), behind, rejects=rejects, filtered=left_out)

@@ -13,6 +13,8 @@ from datetime import date
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
+from connect_core.systems.tables.change_events import UnfitForEvent
+
 ToJson = Callable[[str], str]
 """Takes the text of a value. Raises UnfitForEvent for one that JSON cannot have."""
 
@@ -22,10 +24,6 @@ _MOMENT = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?)?")
 _PRECISE = 3
 """Up to so many digits of a second, times are in milliseconds; with more, in microseconds."""
-
-
-class UnfitForEvent(ValueError):
-    """A value that an event cannot have, and why."""
 
 
 class ColumnType(NamedTuple):

@@ -1,0 +1,86 @@
+"""The log as the server sends it to a replica."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
+from connect_core.systems.mysql.binlog import log_events
+from connect_core.systems.mysql.binlog.log_events import DamagedLog, LogEvent
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.connecting import connected, server_of
+from connect_core.systems.mysql.failures import meaning, number_of
+
+_HEARTBEAT_NS = 50_000_000
+"""Between two signs of life of a server that has nothing to send; no answer for a while is an error."""
+_FATAL, _SAME_ID = 1236, 4052
+
+
+@contextmanager
+def log_from(options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int) -> Iterator[Iterator[LogEvent]]:
+    """Events from this place of the log on; at the end of it, heartbeats for as long as nothing comes. Nothing is tried
+    again: what goes wrong ends the reading."""
+    with closing(connected(options, where)) as database, _understood(where, as_who):
+        with database.cursor() as setting:
+            _announce(setting, is_mariadb=server_of(database).is_mariadb)
+            setting.execute("SELECT @@GLOBAL.binlog_checksum")
+            [checked] = setting.fetchone() or ("NONE",)
+        # A private call of the driver, which knows no public one for commands of replicas.
+        database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
+        yield _events(database, log_events.CRC32 if checked == "CRC32" else 0)
+
+
+def _announce(setting: Any, *, is_mariadb: bool) -> None:
+    """What a replica says of itself: it takes events as they are in the log, with their checksums."""
+    name = "master" if is_mariadb else "source"
+    said = f"SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @master_heartbeat_period = {_HEARTBEAT_NS}"
+    setting.execute(f"{said}, @mariadb_slave_capability = 4")
+    if is_mariadb:
+        setting.execute("SET SESSION max_statement_time = 0")
+    else:
+        setting.execute(f"SET @{name}_binlog_checksum = @master_binlog_checksum")
+        setting.execute(f"SET @{name}_heartbeat_period = {_HEARTBEAT_NS}")
+
+
+def _events(database: Any, checked: int) -> Iterator[LogEvent]:
+    while True:
+        packet = database._read_packet()
+        if packet.is_eof_packet():
+            raise Unreachable("The server has ended the log: it is being stopped")
+        data = packet.get_all_data()[1:]
+        event = log_events.parsed(data, checked)
+        if event.kind == log_events.FORMAT:
+            checked = log_events.check_of(data)
+        yield event
+
+
+@contextmanager
+def _understood(where: str, as_who: int) -> Iterator[None]:
+    try:
+        yield
+    except pymysql.Error as error:
+        raise _meaning(error, where, as_who) from None
+    except DamagedLog as error:
+        raise Retriable(f"The log cannot be read: {error}", where=where) from None
+
+
+def _meaning(error: pymysql.Error, where: str, as_who: int) -> WaybillError:
+    number, said = number_of(error), str(error.args[1:]).lower()
+    if number == _SAME_ID or (number == _FATAL and "same server" in said):
+        step = "If it is not a worker of this connector, write another server_id"
+        return Unreachable(f"Another reader has taken over server_id {as_who}", where=where, next_step=step)
+    if number == _FATAL and "binary logging is not enabled" in said:
+        return ConfigError("The server keeps no binary log", where=where, next_step="Set log_bin, and restart it")
+    if number == _FATAL:
+        return Retriable(
+            "The server does not give the log from this place on",
+            where=where,
+            next_step="The next run says what is lost",
+        )
+    return meaning(error, where)

@@ -1,0 +1,17 @@
+"""What a change stream promises (docs/guarantees.md)."""
+
+from __future__ import annotations
+
+from connect_core.sdk.guarantee import Guarantee
+
+GUARANTEE = Guarantee(
+    "exactly once",
+    (
+        "The server keeps its log until it is read (binlog_expire_logs_seconds).",
+        "binlog_format is ROW, binlog_row_image and binlog_row_metadata are FULL; no session turns its log off"
+        " (sql_log_bin) or on another format.",
+        "The server does not lose the end of its log in a crash (sync_binlog is 1), and no replica takes its place.",
+        "A prepared transaction (XA) is committed.",
+    ),
+    "the server's log",
+)

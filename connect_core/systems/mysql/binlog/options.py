@@ -1,0 +1,79 @@
+"""Options of the change stream of MySQL."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+import xxhash
+from pydantic import AfterValidator, Field
+
+from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.options import MysqlOptions, checked_table
+
+_FIRST_ID, _IDS = 1 << 30, 1 << 30
+
+
+class MysqlChangesOptions(MysqlOptions):
+    """Tables, and who reads the log of what happens to them."""
+
+    user: str = Field(
+        min_length=1,
+        description="Who reads: a user with REPLICATION SLAVE and REPLICATION CLIENT (of MariaDB BINLOG MONITOR)",
+        examples=["replicator"],
+    )
+    tables: list[Annotated[str, AfterValidator(checked_table)]] = Field(
+        min_length=1,
+        description="Whose changes are read: TABLE or DATABASE.TABLE, or patterns of these with `*`",
+        examples=[["orders", "sales.*"]],
+    )
+    schemas: bool = Field(
+        default=True,
+        description="Whether each event has its schema, as with schemas.enable of Kafka Connect. Without it events are "
+        "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
+        examples=[False],
+    )
+    snapshot: Literal["never"] = Field(
+        description="never: what changes after the first run, and no rows that were there before. There is nothing else"
+        " yet, so it is to be written",
+        examples=["never"],
+    )
+    server_id: int | None = Field(
+        default=None,
+        ge=1,
+        lt=2**32 - 1,
+        description="The number under which the log is read, and the one above it. No other reader of the server may "
+        "have one of them. By default two that follow from the connector",
+        examples=[5401],
+    )
+    every_s: float = Field(
+        default=0.2,
+        ge=0.01,
+        le=3600,
+        description="Seconds between two looks for new changes, with `schedule: {on_change: true}` and in a window"
+        " whose workers do not stay",
+        examples=[1.0],
+        json_schema_extra={"policy": True},
+    )
+    uid: str = Field(
+        default="",
+        description="The connector's uid",
+        examples=["5f2c9a1b"],
+        json_schema_extra={"injected": True},
+    )
+
+    @property
+    def reader_id(self) -> int:
+        """Of who reads; who only looks has the next one."""
+        named = xxhash.xxh32_intdigest(self.uid.encode()) % (_IDS // 2) * 2 + _FIRST_ID
+        return self.server_id if self.server_id is not None else named
+
+    def wants(self, name: TableName) -> bool:
+        """Whether the document names this table."""
+        wanted = (self.split(one) for one in self.tables)
+        return any(fnmatchcase(name.database, of) and fnmatchcase(name.table, one) for of, one in wanted)
+
+    @property
+    def databases(self) -> frozenset[str]:
+        """Of its tables, in small letters; a pattern is as much of it as is in each."""
+        return frozenset(self.split(one)[0].partition("*")[0].lower() for one in self.tables)

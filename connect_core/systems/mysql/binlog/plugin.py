@@ -1,0 +1,41 @@
+"""What Waybill knows of the change stream of MySQL: see `sdk.plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.source import Source
+from connect_core.sdk.values import Json
+from connect_core.systems.mysql.binlog.guarantee import GUARANTEE
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+
+
+def _source(options: MysqlChangesOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+
+    return MysqlChangesSource(options, resources)
+
+
+def _guarantee(role: Role, options: Json) -> Guarantee:
+    return GUARANTEE
+
+
+def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    from connect_core.systems.mysql.binlog.probing import probe
+
+    return probe(options)
+
+
+PLUGIN = Plugin(
+    name="mysql_changes",
+    title="Changes of tables of MySQL and MariaDB",
+    source_options=MysqlChangesOptions,
+    open_source=_source,
+    source_fields=frozenset({"payload", "text", "topic", "key"}),
+    guarantee=_guarantee,
+    probe=_probe,
+    unit="bytes of log",
+)

@@ -1,0 +1,377 @@
+"""The log -> batches of events, each with where whole transactions end.
+
+An offset is a place in the log: the number of a file, the place of a rows event in it, and the number of a row in that.
+A row takes at least one byte, so no two have one offset. The server gives the same log again after each place that is
+asked for; reading begins where a transaction does, and what was delivered before is left out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from connect_core import clock
+from connect_core.errors import DataError, Retriable
+from connect_core.sdk.values import Limit, SourceBatch
+from connect_core.systems.mysql.binlog import log_events, table_maps
+from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
+from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
+from connect_core.systems.mysql.binlog.statements import Does, Wants, statement
+from connect_core.systems.mysql.binlog.table_maps import Charsets, TableMap
+from connect_core.systems.tables.change_events import Event, batch_of
+
+MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
+"""Of one batch: what is larger is torn, in memory and in the target."""
+_MOVED = 16 << 20
+"""Bytes of log without a change of these tables behind which a position moves on."""
+_STANDALONE = 1
+"""Of a transaction of MariaDB: it is one statement, and has no end of its own."""
+_UNKNOWN_TABLE = "Rows of a table come before the table"
+
+
+class Ending(NamedTuple):
+    """A place where a transaction ended. `file` is its file's name, `created` when that was begun. `prepared` are
+    transactions of XA whose changes were delivered, and that may still be rolled back."""
+
+    place: LogPlace
+    file: str
+    created: int
+    gtid: str = ""
+    prepared: tuple[str, ...] = ()
+
+
+class WantedLog(NamedTuple):
+    """What is read: `wants` says of which tables, `databases` of which databases."""
+
+    wants: Wants
+    databases: frozenset[str]
+    charsets: Charsets
+
+
+@dataclass
+class _Taken:
+    """Events that no batch has yet."""
+
+    first: int
+    numbers: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    size: int = 0
+
+
+class BinlogReader:
+    """From `begin`, a place between transactions, on; what is before `offset` was delivered before. Used once."""
+
+    def __init__(self, wanted: WantedLog, writer: ChangeWriter, begin: Ending, offset: int, where: str) -> None:
+        self._wanted, self._writer, self._offset, self._where = wanted, writer, offset, where
+        self._ends, self._fixed = [begin], 1
+        self._file, self._created, self._at = begin.file, begin.created, begin.place
+        self._prepared, self._gtid = begin.prepared, begin.gtid
+        self._is_mariadb, self._is_begun = False, False
+        self._tables: dict[int, TableMap | None] = {}
+        self._within = self._is_explicit = False
+        self._rows_within = 0
+        self._whole = offset
+        self._taken = _Taken(offset)
+        self._to_write_s = 0.0
+
+    def ending(self, offset: int) -> Ending:
+        """The last end of a transaction at or before it."""
+        return self._ends[bisect_right(self._ends, offset, key=lambda one: one.place.offset) - 1]
+
+    def batches(
+        self, log: AbstractContextManager[Iterable[LogEvent]], end: int, most: int, limit: Limit, idle_s: float
+    ) -> Generator[SourceBatch, None, None]:
+        """Until the place `end`, until there are `most` rows, the end of the quantum, or until nothing has come for so
+        many seconds. A batch ends where a transaction does, unless that alone is larger than a batch may be."""
+        if limit.quantum_left_s() <= 0 or self._taken.first >= end:
+            return
+        self._to_write_s, given = limit.left_s() / 2, 0
+        with log as events:
+            came_at = clock.monotonic()
+            for event in events:
+                is_idle = event.kind in (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
+                self._take(event)
+                if is_idle or self._is_over(end) or self._is_full(most - given):
+                    for batch in self._all(end, most - given, is_idle, given > 0):
+                        yield batch
+                        given += len(batch.records) + len(batch.rejects)
+                        came_at = clock.monotonic()
+                    if self._taken.first >= end or given >= most or (given and self._is_full(most - given)):
+                        return
+                if self._time_left(limit) <= 0 or (is_idle and clock.monotonic() - came_at >= idle_s):
+                    break
+            if (last := self._batch(end, most - given, torn=False, moved=1)) is not None:
+                yield last
+
+    def _all(self, end: int, most: int, is_idle: bool, given: bool) -> Generator[SourceBatch, None, None]:
+        """What can be given now. The first batch of a range may be a part of a transaction; one that does not fit any
+        more behind others is left to the next range."""
+        while True:
+            torn = len(self._taken.numbers) >= MOST_ROWS or self._taken.size >= MOST_BYTES
+            torn = torn or (not given and len(self._taken.numbers) >= most)
+            batch = self._batch(end, most, torn=torn, moved=_MOVED if not self._is_over(end) else 1)
+            if batch is None:
+                return
+            yield batch
+            most -= len(batch.records) + len(batch.rejects)
+            given = True
+            if most <= 0 or self._taken.first >= end:
+                return
+
+    def _time_left(self, limit: Limit) -> float:
+        """A first batch may come when the quantum is over: what is before it in its transaction has to be read once
+        more, and would never be passed where that takes longer. Half of the time to live is left to write it."""
+        left_s = limit.quantum_left_s()
+        if left_s > 0 or self._taken.first > self._offset or (limit.stopped is not None and limit.stopped.is_set()):
+            return left_s
+        return limit.left_s() - self._to_write_s if self._within else left_s
+
+    def _is_over(self, end: int) -> bool:
+        return self._at.offset >= end
+
+    def _is_full(self, most: int) -> bool:
+        return len(self._taken.numbers) >= min(most, MOST_ROWS) or self._taken.size >= MOST_BYTES
+
+    def _batch(self, end: int, most: int, *, torn: bool, moved: int) -> SourceBatch | None:
+        """What is taken of whole transactions; if `torn`, of one that alone is too large what there is of it."""
+        taken = self._taken
+        if not taken.numbers:
+            behind = min(self._whole, end)
+            return self._cut(0, behind) if behind - taken.first >= moved else None
+        whole = bisect_right(taken.numbers, min(self._whole, end) - 1)
+        if 0 < whole <= most:
+            return self._cut(whole, min(self._whole, end))
+        if whole > most and (behind := min(self._end_before(most), end)):
+            return self._cut(bisect_right(taken.numbers, behind - 1), behind)
+        rows = min(bisect_right(taken.numbers, end - 1), most)
+        if rows and (torn or whole > most):
+            return self._cut(rows, taken.numbers[rows - 1] + 1)
+        return None
+
+    def _end_before(self, most: int) -> int:
+        """The last end of a transaction with no more than so many rows before it; 0 where the first one has more."""
+        for one in reversed(self._ends):
+            rows = bisect_right(self._taken.numbers, one.place.offset - 1)
+            if rows <= most:
+                return one.place.offset if rows else 0
+        return 0
+
+    def _cut(self, rows: int, behind: int) -> SourceBatch:
+        taken = self._taken
+        numbers, events = taken.numbers[:rows], taken.events[:rows]
+        batch = batch_of(numbers, events, behind, holes=_holes(numbers, taken.first, behind))
+        rest = taken.events[rows:]
+        self._fixed = len(self._ends)
+        self._taken = _Taken(behind, taken.numbers[rows:], rest, sum(len(one.value) for one in rest))
+        return batch
+
+    # ------------------------------------------------------------------------------------------------- what is said
+
+    def _take(self, event: LogEvent) -> None:
+        if event.kind == log_events.FORMAT:
+            self._begin_file(event)
+        elif event.kind == log_events.ROTATE:
+            self._change_file(event)
+        elif event.is_in_file and event.kind not in (log_events.HEARTBEAT, log_events.HEARTBEAT_2):
+            self._check_begun(event)
+            self._tell(event)
+        if event.is_in_file and event.kind not in (log_events.ROTATE, log_events.HEARTBEAT, log_events.HEARTBEAT_2):
+            self._at = LogPlace(self._at.file, event.end)
+            if not self._within:
+                self._keep_place()
+
+    def _begin_file(self, event: LogEvent) -> None:
+        """Another log may have a file of this name."""
+        self._is_mariadb = log_events.is_of_mariadb(event)
+        if not self._is_begun and event.at_s != self._created:
+            raise Retriable(
+                "The log was begun again after this range was planned",
+                where=self._where,
+                next_step="The next run says what is lost",
+            )
+        self._is_begun, self._created = True, event.at_s
+
+    def _change_file(self, event: LogEvent) -> None:
+        name = log_events.next_file(event)
+        if name == self._file:
+            return
+        if self._within:
+            self._never_committed(event)
+        self._file, self._at = name, LogPlace(number_of_file(name), 0)
+        self._tables.clear()
+
+    def _never_committed(self, event: LogEvent) -> None:
+        """The server has crashed within it: the next file follows."""
+        kept = bisect_right(self._taken.numbers, self._whole - 1)
+        delivered = self._rows_within - (len(self._taken.numbers) - kept)
+        rest = self._taken.events[:kept]
+        size = sum(len(one.value) for one in rest)
+        self._taken = _Taken(self._taken.first, self._taken.numbers[:kept], rest, size)
+        if delivered:
+            self._undone(event, "The server crashed within a transaction of which changes were delivered")
+        self._within = False
+
+    def _check_begun(self, event: LogEvent) -> None:
+        if not self._is_begun:
+            raise Retriable("The log does not say what it is", where=self._where)
+        if event.end < self._at.at:
+            words = f"File {self._file} of the log is larger than 4 GiB: places in it have no number"
+            raise DataError(words, where=self._where, next_step="Write smaller transactions, and set max_binlog_size")
+
+    def _tell(self, event: LogEvent) -> None:
+        kind = event.kind
+        if kind in log_events.ROWS:
+            self._rows(event)
+        elif kind == log_events.TABLE_MAP:
+            self._table(event)
+        elif kind in _TELLS:
+            _TELLS[kind](self, event)
+        elif kind not in log_events.HARMLESS and kind != log_events.STOP and not event.flags & log_events.IGNORABLE:
+            raise DataError(
+                f"The log has an event of kind {kind}, which is not known",
+                where=f"{self._where}, {self._file}:{event.end - event.size}",
+                next_step="The page docs/mysql-changes.md has what the server needs",
+            )
+
+    def _begins(self, event: LogEvent) -> None:
+        if event.kind == log_events.MARIADB_GTID:
+            self._gtid, flags = log_events.mariadb_gtid(event)
+            self._is_explicit = not flags & _STANDALONE
+        else:
+            self._gtid, self._is_explicit = log_events.mysql_gtid(event), False
+        self._within, self._rows_within = True, 0
+        self._tables.clear()
+        self._writer.begins(self._gtid or f"{self._file}:{event.end - event.size}", self._gtid)
+
+    def _ends_transaction(self, event: LogEvent) -> None:
+        self._within = False
+
+    def _prepares(self, event: LogEvent) -> None:
+        if self._rows_within:
+            self._prepared = (*self._prepared, log_events.prepared(event))
+        self._within = False
+
+    def _refuse(self, event: LogEvent) -> None:
+        raise DataError(
+            "The server lost events of its log (an incident), or packs transactions (binlog_transaction_compression)",
+            where=f"{self._where}, {self._file}:{event.end - event.size}",
+            next_step="Turn packing off; to continue after this place: waybill offsets set",
+        )
+
+    def _statement(self, event: LogEvent) -> None:
+        said = statement(log_events.query(event), self._wanted.wants, self._wanted.databases)
+        if said.does is Does.BEGINS:
+            self._is_explicit = True
+        elif said.does is Does.TRUNCATES and said.table:
+            name = said.table
+            self._add(
+                event, 0, lambda spot: self._writer.truncated(name, event, spot), lambda: self._writer.passed(name)
+            )
+        elif said.does is Does.CHANGES_UNSEEN:
+            words = "A statement in the log may change rows of these tables: its session has set binlog_format"
+            self._undone(event, words)
+        elif said.does in (Does.ROLLS_BACK, Does.ROLLS_BACK_A_PART) and self._rows_within:
+            self._undone(event, "A transaction was rolled back whose changes are in the log, and were delivered")
+        elif said.does in (Does.FINISHES_XA, Does.UNDOES_XA):
+            self._finish(event, said.prepared, undone=said.does is Does.UNDOES_XA)
+        if said.does in _ENDS or (not self._is_explicit and said.does is not Does.IS_WITHIN):
+            self._within = False
+
+    def _finish(self, event: LogEvent, prepared: str, *, undone: bool) -> None:
+        if prepared not in self._prepared:
+            return
+        self._prepared = tuple(one for one in self._prepared if one != prepared)
+        if undone:
+            self._undone(event, "A prepared transaction (XA) was rolled back, and its changes were delivered")
+
+    def _undone(self, event: LogEvent, why: str) -> None:
+        """Something that somebody has to know, at the place of the event; of one that is in no file, where it came."""
+        at = event if event.end else event._replace(end=self._at.at, size=0)
+        original = f"{self._file}:{at.end - at.size}".encode()
+        self._add(at, 0, lambda spot: self._writer.unreadable(why, None, event, original))
+
+    def _loads(self, event: LogEvent) -> None:
+        self._undone(event, "LOAD DATA is in the log as a statement: its session has set binlog_format")
+
+    def _table(self, event: LogEvent) -> None:
+        name = table_maps.name_of(event)
+        wanted = self._wanted
+        found = table_maps.table_map(event, wanted.charsets, self._is_mariadb) if wanted.wants(name) else None
+        self._tables[table_maps.number_of(event)] = found
+
+    def _rows(self, event: LogEvent) -> None:
+        number = table_maps.number_of(event)
+        if number == log_events.NO_TABLE:
+            return
+        if number not in self._tables:
+            raise DataError(_UNKNOWN_TABLE, where=f"{self._where}, {self._file}:{event.end - event.size}")
+        table = self._tables[number]
+        if table is not None:
+            self._rows_of(table, event)
+
+    def _rows_of(self, table: TableMap, event: LogEvent) -> None:
+        rows, operation = log_events.rows_of(event), log_events.ROWS[event.kind]
+        everything = (1 << rows.columns) - 1
+        partial = any(int.from_bytes(one, "little") & everything != everything for one in rows.present)
+        why = table.unfit or ("Its session has logged a part of the columns: binlog_row_image" if partial else "")
+        if why:
+            self._add(event, 0, lambda spot: self._writer.unreadable(why, table.name, event, rows.images))
+            return
+        for place, images in enumerate(table.rows(rows)):
+            self._add(
+                event,
+                place,
+                lambda spot, images=images: self._writer.change(table, operation, images, event, spot),  # type: ignore[misc]
+                lambda: self._writer.passed(table.name),
+            )
+
+    def _add(
+        self, event: LogEvent, row: int, made: Callable[[Spot], Event], passed: Callable[[], None] | None = None
+    ) -> None:
+        spot = Spot(self._file, event.end - event.size, row)
+        number = LogPlace(self._at.file, spot.at).offset + row
+        self._rows_within += 1
+        if number < self._offset:
+            if passed:
+                passed()
+            return
+        self._taken.numbers.append(number)
+        one = made(spot)
+        self._taken.events.append(one)
+        self._taken.size += len(one.value)
+
+    def _keep_place(self) -> None:
+        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared)
+        self._whole = max(self._whole, self._at.offset)
+        if len(self._ends) > self._fixed and not self._rows_within:
+            self._ends[-1] = ending
+        else:
+            self._ends.append(ending)
+        self._rows_within = 0
+
+
+_ENDS = (Does.COMMITS, Does.ROLLS_BACK, Does.FINISHES_XA, Does.UNDOES_XA)
+_TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
+    **dict.fromkeys(
+        (log_events.GTID, log_events.ANONYMOUS_GTID, log_events.TAGGED_GTID, log_events.MARIADB_GTID),
+        BinlogReader._begins,
+    ),
+    **dict.fromkeys((log_events.QUERY, log_events.QUERY_COMPRESSED), BinlogReader._statement),
+    **dict.fromkeys((log_events.INCIDENT, log_events.PACKED_TRANSACTION), BinlogReader._refuse),
+    log_events.EXECUTE_LOAD_QUERY: BinlogReader._loads,
+    log_events.XID: BinlogReader._ends_transaction,
+    log_events.XA_PREPARE: BinlogReader._prepares,
+}
+
+
+def _holes(numbers: list[int], begin: int, behind: int) -> tuple[tuple[int, int], ...]:
+    ids = np.array(numbers, np.int64)
+    begins, ends = np.append(begin, ids + 1), np.append(ids, behind)
+    there = ends > begins
+    return tuple(zip(begins[there].tolist(), ends[there].tolist(), strict=True))

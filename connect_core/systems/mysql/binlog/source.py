@@ -1,0 +1,207 @@
+"""What happens to the rows of tables, each change once, in the order of the log.
+
+Offsets are places in the log (`reading`). The evidence of a position is the last place at or before it where a
+transaction ended, and by what the log is known: when its file was begun. Nobody keeps the log for us: what was purged
+before it was read is a loss, and so is what another log may have had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from datetime import datetime
+
+from pymysql.cursors import Cursor
+
+from connect_core import clock
+from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
+from connect_core.sdk.batches import value_lengths
+from connect_core.sdk.kits.one_partition import failure_of_one
+from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
+from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
+from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending, WantedLog
+from connect_core.systems.mysql.binlog.server_log import (
+    FIRST_EVENT,
+    LogFiles,
+    LogPlace,
+    begun_at,
+    charsets_of,
+    end_of,
+    files_of,
+    unfit_settings,
+)
+from connect_core.systems.mysql.connecting import connected, server_of
+from connect_core.systems.mysql.failures import understood
+from connect_core.systems.tables.connections import KeptConnection
+
+_FOREVER_S = 1e9
+_LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED = "log", "place", "created", "gtid", "prepared"
+"""Keys of the evidence."""
+
+
+class MysqlChangesSource:
+    def __init__(self, options: MysqlChangesOptions, resources: ExitStack | None = None) -> None:
+        self._options = options
+        self._partition = Partition(options.database)
+        self._where = options.address
+        self._database = KeptConnection(lambda: connected(options, self._where), lambda: understood(self._where))
+        self._reader: BinlogReader | None = None
+        if resources is not None:
+            resources.callback(self._database.close)
+
+    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
+        return [self._partition]
+
+    def topic(self, partition: Partition) -> str:
+        return ""
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """A partition of another database is retired."""
+        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
+
+    def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
+        raise ConfigError("The log is not searched for a moment", next_step="Read the tables by a source of `mysql`")
+
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
+
+    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
+        return self._batches(wanted, limit, _FOREVER_S)
+
+    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
+        """The log may grow for other tables: the next look moves past that."""
+        until, began = clock.monotonic() + limit_s, self._end_of_log()
+        while (left_s := until - clock.monotonic()) > 0:
+            clock.sleep(min(self._options.every_s, left_s))
+            if began is None or self._end_of_log() != began:
+                return
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
+        [one] = wanted
+        try:
+            for batch in self._batches(one, limit, idle_timeout_s):
+                yield one, batch
+        except WaybillError as error:
+            yield one, Failure.of(error)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        if self._reader is None or end == wanted.begin:
+            return wanted.evidence
+        return {**wanted.evidence, **_as_json(self._reader.ending(end))}
+
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
+        """The server keeps no account of who has read its log."""
+
+    # -------------------------------------------------------------------------------------------------- what there is
+
+    def _bounds(self, at: Position | None) -> Bounds:
+        try:
+            with self._database.asking() as asking:
+                return self._look(asking, at)
+        except WaybillError as error:
+            return Bounds.unread(at, failure_of_one(error))
+
+    def _look(self, asking: Cursor, at: Position | None) -> Bounds:
+        for wrong, step in unfit_settings(asking):
+            raise ConfigError(f"Changes would be lost: {wrong}", where=self._where, next_step=step)
+        files = files_of(asking, self._where)
+        if at is None:
+            return self._at_begin(files, 0, files.end)
+        if _PLACE not in at.evidence or at.offset < int(at.evidence[_PLACE]):
+            at = self._at_its_file(files, at)
+        ending = _ending_in(at)
+        lost, behind = self._what_is_lost(files, ending)
+        if lost:
+            begin = self._at_begin(files, at.incarnation + 1, behind)
+            gap = Gap(at.incarnation, at.offset, None, lost)
+            return Bounds(begin.incarnation, begin.begin, begin.oldest, begin.end, begin.evidence, (gap,))
+        end = max(at.offset, files.end.offset)
+        return Bounds(at.incarnation, at.offset, min(files.oldest.offset, at.offset), end, at.evidence)
+
+    def _at_begin(self, files: LogFiles, incarnation: int, place: LogPlace) -> Bounds:
+        file = files.names[place.file]
+        created = begun_at(self._options, self._where, file)
+        named = f"{self._where}.{created}.{place.offset}.{incarnation}"
+        origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
+        evidence: Json = {ORIGIN: origin, **_as_json(Ending(place, file, created))}
+        end = max(place.offset, files.end.offset)
+        return Bounds(incarnation, place.offset, place.offset, end, evidence, chosen=True)
+
+    def _at_its_file(self, files: LogFiles, at: Position) -> Position:
+        """A place that somebody has set: it may be within a transaction, and none is in two files."""
+        place = LogPlace(LogPlace.of(at.offset).file, FIRST_EVENT)
+        name = files.names.get(place.file, "")
+        created = begun_at(self._options, self._where, name) if name else 0
+        ending = Ending(place, name or f"{files.base}.{place.file:06}", created)
+        return Position(at.incarnation, at.offset, {**at.evidence, **_as_json(ending)})
+
+    def _what_is_lost(self, files: LogFiles, ending: Ending) -> tuple[str, LogPlace]:
+        """Why what comes behind the position cannot be read, and from which place of the log on there is something."""
+        place, oldest = ending.place, files.oldest
+        if files.names.get(place.file) != ending.file:
+            if place.file < oldest.file and files.base == ending.file.rpartition(".")[0]:
+                return f"the server has purged {ending.file} of its log, and what was not read of it", oldest
+            return f"the log has no file {ending.file}: it was begun again, or this is another server", oldest
+        if begun_at(self._options, self._where, ending.file) != ending.created:
+            return f"{ending.file} is another file now: the log was begun again, or this is another server", oldest
+        if place.at > files.sizes[place.file]:
+            behind = [LogPlace(one, FIRST_EVENT) for one in sorted(files.sizes) if one > place.file]
+            return f"{ending.file} is shorter than what was read of it: the server lost its end", [*behind, files.end][
+                0
+            ]
+        return "", oldest
+
+    # ------------------------------------------------------------------------------------------------ how it is read
+
+    def _batches(self, wanted: Range, limit: Limit, idle_s: float) -> Iterator[SourceBatch]:
+        """Whole transactions, as far as the range may hold them: the next range begins with the one that does not fit.
+        One that is larger than a range, or than a batch, is torn."""
+        options, begin = self._options, _ending_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
+        with self._database.asking() as asking:
+            charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
+            self._check_there(files_of(asking, self._where), begin)
+        read = WantedLog(options.wants, options.databases, lambda number: charsets.get(number, f"number {number}"))
+        writer = ChangeWriter(options.database, schemas=options.schemas)
+        reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
+        log = log_from(options, self._where, begin.file, begin.place.at, options.reader_id)
+        left_bytes = wanted.max_bytes
+        with closing(reader.batches(log, wanted.end, wanted.max_records, limit, idle_s)) as batches:
+            for batch in batches:
+                yield batch
+                left_bytes -= int(value_lengths(batch.records.column("value")).sum())
+                if left_bytes <= 0:
+                    return
+
+    def _check_there(self, files: LogFiles, begin: Ending) -> None:
+        if files.names.get(begin.place.file) != begin.file:
+            step = "The next run says what is lost"
+            raise Retriable(f"{begin.file} is no longer in the log", where=self._where, next_step=step)
+
+    def _end_of_log(self) -> LogPlace | None:
+        """None where nobody can say."""
+        try:
+            with self._database.asking() as asking:
+                return end_of(asking)
+        except WaybillError:
+            return None
+
+
+def _as_json(ending: Ending) -> Json:
+    return {
+        _LOG_FILE: ending.file,
+        _PLACE: ending.place.offset,
+        _CREATED: ending.created,
+        _GTID: ending.gtid,
+        _PREPARED: [*ending.prepared],
+    }
+
+
+def _ending_in(at: Position) -> Ending:
+    said = at.evidence
+    prepared = tuple(said.get(_PREPARED, ()))
+    return Ending(LogPlace.of(int(said[_PLACE])), said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared)

@@ -1,0 +1,113 @@
+"""The changes of a table of MariaDB in the suite of sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit, range_of
+from connect_core.sdk.testing.sources import SourceContract
+from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
+from connect_core.systems.mysql.binlog import reading
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+from tests.mariadb import Database, MariaDB
+
+pytestmark = pytest.mark.server
+
+
+class OfBodies(MysqlChangesSource):
+    """The suite compares values: those of the column `body` alone. An unread partition begins at a place that the case
+    knows."""
+
+    begin: Position | None = None
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        return super().available_offsets({one: at or self.begin for one, at in known.items()})
+
+    def _batches(self, wanted: Range, limit: Any, idle_s: float) -> Iterator[SourceBatch]:
+        for batch in super()._batches(wanted, limit, idle_s):
+            records = batch.records
+            bodies = [json.loads(value)["after"]["body"].encode() for value in records.column("value").to_pylist()]
+            place = records.schema.get_field_index("value")
+            yield replace(batch, records=records.set_column(place, "value", pa.array(bodies, pa.binary())))
+
+
+class ChangesCase:
+    unkept = frozenset({"null", "every byte", "not text"})
+    """A text column holds texts."""
+
+    def __init__(self, database: Database, **more: Any) -> None:
+        self.database = database
+        self.partition = Partition(database.name)
+        usual = {"tables": ["rows_"], "every_s": 0.02, "snapshot": "never", "schemas": False, "uid": database.name}
+        self.options = {**database.options, **usual, **more}
+        database.run("CREATE TABLE rows_ (id bigint AUTO_INCREMENT PRIMARY KEY, body longtext)")
+        [seen] = self.whole().available_offsets({self.partition: None}).values()
+        if seen.failure:
+            raise seen.failure.as_error()
+        self.begin = Position(0, seen.begin, seen.evidence)
+
+    def source(self) -> MysqlChangesSource:
+        made = OfBodies(MysqlChangesOptions.model_validate(self.options))
+        made.begin = self.begin
+        return made
+
+    def whole(self) -> MysqlChangesSource:
+        return MysqlChangesSource(MysqlChangesOptions.model_validate(self.options))
+
+    def append(self, values: Sequence[bytes | None]) -> None:
+        with closing(self.database.connected()) as connection, connection.cursor() as writing:
+            connection.begin()
+            for value in values:
+                writing.execute("INSERT INTO rows_ (body) VALUES (%s)", ((value or b"").decode(),))
+            connection.commit()
+
+    def break_(self) -> None:
+        self.options = {**self.options, "host": "127.0.0.1", "port": 1}
+
+
+@pytest.fixture
+def system(mariadb: MariaDB) -> ChangesCase:
+    return ChangesCase(Database(mariadb))
+
+
+class TestTheStream(SourceContract):
+    steps = 20
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1_000])
+def test_a_torn_transaction_goes_on_where_it_was(
+    system: ChangesCase, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """With the same bytes as when it is read at once."""
+    system.append([b"%d" % one for one in range(10)])
+    system.append([b"last"])
+    source = system.whole()
+    [seen] = source.available_offsets({system.partition: system.begin}).values()
+    once = [one for batch in source.read(range_of(system.partition, seen), limit()) for one in values(batch)]
+    assert len(once) == 11
+    monkeypatch.setattr(reading, "MOST_ROWS", rows)
+    at, told = system.begin, list[bytes]()
+    while at.offset < seen.end:
+        source = system.whole()
+        [bounds] = source.available_offsets({system.partition: at}).values()
+        wanted = range_of(system.partition, bounds, max_records=4)
+        behind = wanted.begin
+        for batch in source.read(wanted, limit()):
+            told += values(batch)
+            behind = batch.next_offset
+        assert behind > wanted.begin
+        at = Position(0, behind, source.evidence(wanted, behind))
+    assert told == once
+
+
+def values(batch: SourceBatch) -> list[bytes]:
+    return batch.records.column("value").to_pylist()
