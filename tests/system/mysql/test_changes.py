@@ -194,3 +194,30 @@ def test_a_server_that_would_lose_changes_is_refused(bare_site: Site, alone: Dat
         assert "binlog_row_metadata is NO_LOG" in " ".join(one.what for one in probe(options) if not one.ok)
     finally:
         alone.run("SET GLOBAL binlog_row_metadata = FULL")
+
+
+def test_a_log_that_is_compressed(bare_site: Site, alone: Database) -> None:
+    alone.run(TABLE, "SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = 10")
+    try:
+        to_file(bare_site, alone)
+        run(bare_site)
+        alone.run(
+            f"INSERT INTO orders VALUES (1, '{'a' * 1000}', 1)", "UPDATE orders SET note = 'b'", "DELETE FROM orders"
+        )
+        alone.run("TRUNCATE TABLE orders")
+        run(bare_site)
+    finally:
+        alone.run("SET GLOBAL log_bin_compress = OFF")
+    assert [op for op, *_ in told(bare_site)] == ["c", "u", "d", "t"]
+    assert told(bare_site)[0][2]["note"] == "a" * 1000
+
+
+def test_transactions_of_several_domains_and_of_xa(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("SET gtid_domain_id = 7", "INSERT INTO orders (id) VALUES (1)")
+    database.run("INSERT INTO orders (id) VALUES (2)")
+    database.run("XA START 'x'", "INSERT INTO orders (id) VALUES (3)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
+    run(bare_site)
+    assert ids(bare_site) == [1, 2, 3]

@@ -1,0 +1,164 @@
+"""Changes of tables of MariaDB, while processes are killed and others write: the target is compared with the table, and
+the history of each row with what triggers of the test have noted."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.faults.kit import attempts
+from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.rows import FaultRow
+from tests.mariadb import Database, MariaDB
+from tests.side_by_side import side_by_side
+from tests.site import Site
+
+pytestmark = [pytest.mark.server, pytest.mark.fault]
+
+WRITERS = 4
+STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
+FIELDS = {"id": "int64", "note": "text"}
+NOTE = "CREATE TRIGGER noting_{0} AFTER {0} ON orders FOR EACH ROW INSERT INTO noted VALUES (NULL, {1})"
+TABLES = (
+    "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(99))",
+    "CREATE TABLE copies LIKE orders",
+    "CREATE TABLE noted (number bigint AUTO_INCREMENT PRIMARY KEY, op text, was bigint, id bigint, note text)",
+    NOTE.format("INSERT", "'c', NULL, NEW.id, NEW.note"),
+    NOTE.format("UPDATE", "'u', OLD.id, NEW.id, NEW.note"),
+    NOTE.format("DELETE", "'d', OLD.id, NULL, NULL"),
+)
+
+
+@contextmanager
+def writing(database: Database, seeded: random.Random) -> Iterator[None]:
+    """Programs that insert, update, move and delete rows in transactions that end late, or not well."""
+    with side_by_side(lambda _, seed, stop: _write(database, seed, stop), WRITERS, seeded):
+        yield
+
+
+def _write(database: Database, seed: float, stop: threading.Event) -> None:
+    chosen = random.Random(seed)
+    with closing(database.connected()) as connection, connection.cursor() as session:
+        while not stop.is_set():
+            try:
+                connection.begin()
+                for _ in range(chosen.randint(1, 6)):
+                    session.execute(_statement(chosen))
+                    stop.wait(chosen.choice((0, 0, 0.003, 0.02)))
+            except pymysql.Error:
+                connection.rollback()
+                continue
+            (connection.commit if chosen.random() < 0.85 else connection.rollback)()
+
+
+def _statement(chosen: random.Random) -> str:
+    """An update that changes nothing fires the trigger, and is no change: none is the same."""
+    row, how = chosen.randrange(300), chosen.random()
+    if how < 0.35:
+        return f"INSERT INTO orders VALUES ({row}, 'n{chosen.random()}')"
+    if how < 0.7:
+        return f"UPDATE orders SET note = 'u{chosen.random()}' WHERE id = {row}"
+    if how < 0.8:
+        return f"UPDATE orders SET id = {chosen.randrange(300)}, note = 'm{chosen.random()}' WHERE id = {row}"
+    return f"DELETE FROM orders WHERE id = {row}"
+
+
+@dataclass
+class Following:
+    """The changes of a table into a file, or into another table."""
+
+    site: Site
+    database: Database
+    into: str
+
+    def apply(self) -> None:
+        to_table = self.into == "table"
+        sink = self.database.sink("copies", mode="upsert") if to_table else {"file": {"path": "out.jsonl"}}
+        parse = {"parse": {"format": "debezium", "fields": FIELDS}} if to_table else {}
+        source = self.database.changes("orders", every_s=0.05, schemas=to_table)
+        self.site.apply("copy", {"source": source, "sink": sink, "limits": {"range_records": 1_500}, **parse})
+
+    def feed(self, count: int, first: int) -> None:
+        self.database.run(f"INSERT INTO orders SELECT seq, 'x' FROM seq_{first}_to_{first + count - 1}")
+
+    def attempt(self, *words: str) -> int:
+        return attempts.attempt(self.site, "copy", *words)
+
+    def check(self, row: FaultRow) -> None:
+        attempts.run_until_done(self.site, "copy")
+        row.moves_again()
+        row.lost, row.repeated, row.reordered = self.differences()
+        assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
+        receipts = self.site.json("receipts", "copy", "--last", "1000")["receipts"]
+        row.duplicates = sum(one["possible_duplicates"] for one in receipts)
+        assert row.duplicates == 0
+        [(changes,)] = self.database.run("SELECT COUNT(*) FROM noted")
+        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == changes
+
+    def differences(self) -> tuple[int, int, int]:
+        if self.into == "table":
+            there, copied = (set(self.database.run(f"SELECT id, note FROM {one}")) for one in ("orders", "copies"))
+            return len(there - copied), len(copied - there), 0
+        noted = self.database.run("SELECT op, was, id, note FROM noted ORDER BY number")
+        arrived = [_as_noted(line) for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
+        lost, more = set(noted) - set(arrived), len(arrived) - len(noted)
+        return len(lost), more, int(_histories(noted) != _histories(arrived))
+
+
+def _as_noted(line: str) -> tuple[Any, ...]:
+    event = json.loads(line)
+    before, after = event["before"] or {}, event["after"] or {}
+    return event["op"], before.get("id"), after.get("id"), after.get("note")
+
+
+def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
+    """By row what happened to it, in order."""
+    by_row = defaultdict(list)
+    for one in changes:
+        for number in {one[1], one[2]} - {None}:
+            by_row[number].append(one)
+    return by_row
+
+
+@pytest.fixture(params=["file", "table"])
+def following(bare_site: Site, mariadb: MariaDB, request: pytest.FixtureRequest) -> Following:
+    bare_site.settings.update(SHORT_LEASES)
+    made = Following(bare_site, Database(mariadb), request.param)
+    made.database.run(*TABLES)
+    made.apply()
+    assert made.attempt() == 0
+    return made
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded: random.Random, step: str) -> None:
+    row.describe(f"SIGKILL at {step}", where=f"changes of MariaDB → {following.into}", database="SQLite")
+    following.feed(3_000, 1)
+    following.site.fault(step, passes=seeded.randrange(2))
+    following.attempt()
+    row.strikes()
+    following.feed(500, 3_001)
+    following.check(row)
+
+
+@pytest.mark.parametrize("window", [False, True])
+def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
+    words = ("--window", "4s") if window else ()
+    where = f"changes of MariaDB → {following.into}"
+    row.describe(f"SIGKILL at random steps, writers busy{', windows' * window}", where=where, database="SQLite")
+    with writing(following.database, seeded):
+        row.strikes()
+        for _ in range(5):
+            following.site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+            following.attempt(*words)
+            following.database.run("FLUSH BINARY LOGS")
+    following.check(row)
