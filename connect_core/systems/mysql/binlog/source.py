@@ -75,10 +75,12 @@ class MysqlChangesSource:
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         """The log may grow for other tables: the next look moves past that."""
-        until, began = clock.monotonic() + limit_s, self._end_of_log()
+        until = clock.monotonic() + limit_s
+        ends = [one.end for partition, one in seen.items() if partition == self._partition]
         while (left_s := until - clock.monotonic()) > 0:
             clock.sleep(min(self._options.every_s, left_s))
-            if began is None or self._end_of_log() != began:
+            now = self._end_of_log()
+            if now is None or ends != [now.offset]:
                 return
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
