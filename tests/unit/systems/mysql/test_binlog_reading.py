@@ -1,0 +1,170 @@
+"""What is read of a log whose events are written here, by hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from connect_core.errors import DataError, Retriable
+from connect_core.sdk.testing.driving import limit
+from connect_core.sdk.values import SourceBatch
+from connect_core.systems.mysql.binlog import log_events, reading
+from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
+from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending, WantedLog
+from connect_core.systems.mysql.binlog.server_log import LogPlace
+
+CREATED = 1_700_000_000
+FULL = bytes((1, 1, 0, 4, 3, 2)) + b"id" + bytes((8, 1, 0))
+"""Behind a table: signs, names of columns, and which is the key."""
+
+
+class Log:
+    """Of a table `shop.orders` with one column of whole numbers."""
+
+    def __init__(self) -> None:
+        self.events: list[LogEvent] = []
+        self.at = 4
+        self._add(log_events.FORMAT, b"\x04\x00" + b"10.11-MariaDB".ljust(50, b"\0"), 100)
+
+    def _add(self, kind: int, body: bytes, size: int = 40, at_s: int = CREATED) -> None:
+        self.at += size
+        self.events.append(LogEvent(kind, at_s, 1, size, self.at, 0, body))
+
+    def begins(self, number: int, flags: int = 0) -> None:
+        self._add(log_events.MARIADB_GTID, struct.pack("<QIB", number, 0, flags))
+
+    def rows(self, *ids: int, described: bytes = FULL, present: int = 1) -> None:
+        names = b"\x04shop\0\x06orders\0"
+        self._add(log_events.TABLE_MAP, bytes((9, 0, 0, 0, 0, 0, 1, 0)) + names + bytes((1, 3, 0, 0)) + described)
+        images = b"".join(b"\0" + struct.pack("<i", one) for one in ids)
+        self._add(23, bytes((9, 0, 0, 0, 0, 0, 1, 0, 1, present)) + images)
+
+    def commits(self) -> None:
+        self._add(log_events.XID, b"\0" * 8)
+
+    def says(self, text: str) -> None:
+        body = b"\0" * 8 + b"\4" + b"\0" * 4 + b"shop\0" + text.encode()
+        self._add(log_events.QUERY, body)
+
+    def goes_on_in(self, number: int) -> None:
+        """As after a crash: nothing in the file says so."""
+        name = f"bin.{number:06}"
+        self.events.append(LogEvent(log_events.ROTATE, 0, 1, 40, 0, log_events.ARTIFICIAL, b"\0" * 8 + name.encode()))
+        self.at = 4
+        self._add(log_events.FORMAT, b"\x04\x00" + b"10.11-MariaDB".ljust(50, b"\0"), 100, CREATED + 9)
+
+    def unknown(self) -> None:
+        self._add(199, b"")
+
+    def ends(self) -> Iterator[LogEvent]:
+        yield from self.events
+        while True:
+            yield LogEvent(log_events.HEARTBEAT, 0, 1, 40, self.at, 0, b"")
+
+
+def read(log: Log, created: int = CREATED, begin: int = 4, most: int = 1_000) -> list[SourceBatch]:
+    wanted = WantedLog(lambda name: name.table == "orders", frozenset({"shop"}), lambda number: "utf8mb4")
+    at = Ending(LogPlace(1, 4), "bin.000001", created)
+    reader = BinlogReader(wanted, ChangeWriter("shop", schemas=False), at, LogPlace(1, begin).offset, "here")
+    end = LogPlace(9, 4).offset
+    return list(reader.batches(nullcontext(log.ends()), end, most, limit(), idle_s=0.0))
+
+
+def ids(batches: list[SourceBatch]) -> list[int]:
+    events: list[Any] = [json.loads(value) for one in batches for value in one.records.column("value").to_pylist()]
+    return [one["after"]["id"] for one in events]
+
+
+def refused(batches: list[SourceBatch]) -> list[str]:
+    return [reject.message for one in batches for reject in one.rejects]
+
+
+def test_a_transaction_is_read_and_the_next_place_is_its_end() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, -2)
+    log.commits()
+    batches = read(log)
+    assert ids(batches) == [1, -2]
+    assert batches[-1].next_offset == LogPlace(1, log.at).offset
+
+
+def test_what_a_crash_has_cut_off_never_comes() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1)
+    log.commits()
+    log.begins(2)
+    log.rows(2)
+    log.goes_on_in(2)
+    log.begins(3)
+    log.rows(3)
+    log.commits()
+    batches = read(log)
+    assert (ids(batches), refused(batches)) == ([1, 3], [])
+
+
+def test_what_a_crash_has_cut_off_after_a_part_was_delivered_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", 1)
+    log = Log()
+    log.begins(2)
+    log.rows(2)
+    log.goes_on_in(2)
+    batches = read(log)
+    assert ids(batches) == [2]
+    [why] = refused(batches)
+    assert "crashed within a transaction" in why
+
+
+def test_a_rollback_of_what_is_in_the_log_is_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1)
+    log.says("ROLLBACK")
+    [why] = refused(read(log))
+    assert "was rolled back" in why
+
+
+def test_rows_without_names_are_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, described=b"")
+    log.commits()
+    [why] = refused(read(log))
+    assert "binlog_row_metadata" in why
+
+
+def test_rows_without_a_column_are_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, present=0)
+    log.commits()
+    [why] = refused(read(log))
+    assert "binlog_row_image" in why
+
+
+def test_an_event_that_is_not_known_ends_the_reading() -> None:
+    log = Log()
+    log.unknown()
+    with pytest.raises(DataError, match="of kind 199, which is not known"):
+        read(log)
+
+
+def test_a_file_that_was_begun_at_another_time_is_not_read() -> None:
+    with pytest.raises(Retriable, match="begun again"):
+        read(Log(), created=CREATED - 1)
+
+
+def test_what_was_delivered_is_left_out() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, 2, 3)
+    log.commits()
+    spot = log.events[-2].end - log.events[-2].size
+    assert ids(read(log, begin=spot + 2)) == [3]
