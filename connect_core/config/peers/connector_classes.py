@@ -54,12 +54,7 @@ CLASSES: tuple[PeerConnector, ...] = (
     PeerConnector(
         f"{_PACKAGE}debezium.postgres.DebeziumPostgresConnector", "taken", "`postgresql_changes` as the source"
     ),
-    PeerConnector(
-        f"{_PACKAGE}debezium.mysql.DebeziumMysqlConnector",
-        "not planned",
-        "new rows of tables come by the source `mysql`",
-        _LOG,
-    ),
+    PeerConnector(f"{_PACKAGE}debezium.mysql.DebeziumMysqlConnector", "taken", "`mysql_changes` as the source"),
     PeerConnector(f"{_PACKAGE}debezium.oracle.DebeziumOracleConnector", "not planned", _OWN_SOURCE, _LOG),
     PeerConnector(f"{_PACKAGE}debezium.sqlserver.DebeziumSqlServerConnector", "not planned", _OWN_SOURCE, _LOG),
     PeerConnector(f"{_PACKAGE}debezium.mongodb.DebeziumMongoDBConnector", "not planned", _OWN_SOURCE, _LOG),

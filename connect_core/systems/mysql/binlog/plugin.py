@@ -9,6 +9,7 @@ from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.plugin import Plugin, ProbeResult, Role
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
+from connect_core.systems.mysql.binlog.flat_keys import CLASSES
 from connect_core.systems.mysql.binlog.guarantee import GUARANTEE
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 
@@ -37,5 +38,6 @@ PLUGIN = Plugin(
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     guarantee=_guarantee,
     probe=_probe,
+    flat=CLASSES,
     unit="bytes of log",
 )

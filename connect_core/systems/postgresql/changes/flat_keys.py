@@ -5,34 +5,11 @@ https://debezium.io/documentation/reference/stable/connectors/postgresql.html, "
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler, FlatWriter, ignored, option
-
-_TABLE = re.compile(r"[\w$]+(?:\\?\.[\w$]+)?")
-"""A name, where Debezium takes an expression: its point may be escaped."""
-
-
-def _tables(into: FlatWriter, key: str, value: Any) -> None:
-    names = [one.strip() for one in str(value).split(",") if one.strip()]
-    if unfit := [one for one in names if not _TABLE.fullmatch(one)]:
-        words = "is an expression: name tables, or use a native document, with patterns such as sales.*"
-        into.refuse(key, f"{unfit[0]!r} {words}")
-        return
-    into.put(key, "tables", [one.replace("\\.", ".") for one in names])
-
-
-def _number(name: str) -> FlatHandler:
-    def put(into: FlatWriter, key: str, value: Any) -> None:
-        text = str(value).strip()
-        if text.isdecimal():
-            into.put(key, name, int(text))
-        else:
-            into.refuse(key, f"{value!r} is not a number")
-
-    return put
+from connect_core.systems.tables.debezium_keys import encrypted, number, only, skipped, tables, tombstones
 
 
 def _snapshot(into: FlatWriter, key: str, value: Any) -> None:
@@ -63,43 +40,10 @@ def _publication(into: FlatWriter, key: str, value: Any) -> None:
         into.notice(f"{key}: it must be there; without this key one is made of the tables")
 
 
-def _sslmode(into: FlatWriter, key: str, value: Any) -> None:
-    word = str(value).strip().lower()
-    if word in ("verify-full", "verify_full"):
-        into.put(key, "tls", True)
-    elif word in ("require", "required", "verify-ca", "verify_ca"):
-        into.refuse(key, f"{value!r} does not check the name of the server: use verify-full")
-    else:
-        into.ignore(key, "the connection is encrypted where the server can; verify-full demands and checks it")
-
-
-def _only(*fit: str) -> FlatHandler:
-    """The key may be there with a value that says what is done here."""
-
-    def check(into: FlatWriter, key: str, value: Any) -> None:
-        if str(value).strip().lower() not in fit:
-            into.refuse(key, f"{value!r} is not available; events have what `{fit[0]}` gives")
-
-    return check
-
-
-def _skipped(into: FlatWriter, key: str, value: Any) -> None:
-    skipped = {one.strip() for one in str(value).split(",")} - {"none", ""}
-    if skipped - {"t"}:
-        into.refuse(key, "every kind of change comes; filter.when of a native document leaves some out")
-    elif skipped:
-        into.notice(f"{key}: a truncate comes too, with op `t`")
-
-
-def _tombstones(into: FlatWriter, key: str, value: Any) -> None:
-    if str(value).strip().lower() != "false":
-        into.notice(f"{key}: no topic has tombstones here: a delete is one record")
-
-
 def _complete(into: FlatWriter) -> None:
     """Debezium sends truncates and tombstones in its own way also where no key says so."""
     if "tombstones.on.delete" not in into.given:
-        _tombstones(into, "tombstones.on.delete", "true")
+        tombstones(into, "tombstones.on.delete", "true")
     if "interval.handling.mode" not in into.given:
         into.notice("interval.handling.mode: an interval is its text here, which keeps months")
 
@@ -108,35 +52,35 @@ _BATCHES = "how much is read at a time follows limits and time"
 _ONE_TOPIC = "the topic is that of connect.topicname or topic"
 _KEYS: Mapping[str, FlatHandler] = {
     "database.hostname": option("host"),
-    "database.port": _number("port"),
+    "database.port": number("port"),
     "database.user": option("user"),
     "database.password": option("password"),
     "database.dbname": option("database"),
-    "database.sslmode": _sslmode,
+    "database.sslmode": encrypted,
     "database.sslrootcert": option("tls_ca"),
     "database.sslcert": option("tls_certificate"),
     "database.sslkey": option("tls_key"),
     "database.server.name": ignored(_ONE_TOPIC),
     "topic.prefix": ignored(_ONE_TOPIC),
-    "table.include.list": _tables,
-    "table.whitelist": _tables,
+    "table.include.list": tables,
+    "table.whitelist": tables,
     "plugin.name": _plugin,
     "slot.name": _slot,
-    "slot.drop.on.stop": _only("false"),
+    "slot.drop.on.stop": only("false"),
     "publication.name": _publication,
     "publication.autocreate.mode": ignored("see publication.name"),
     "snapshot.mode": _snapshot,
-    "snapshot.fetch.size": _number("snapshot_rows"),
-    "incremental.snapshot.chunk.size": _number("snapshot_rows"),
-    "decimal.handling.mode": _only("precise"),
-    "time.precision.mode": _only("adaptive"),
-    "interval.handling.mode": _only("string"),
-    "binary.handling.mode": _only("base64", "bytes"),
-    "hstore.handling.mode": _only("text"),
-    "tombstones.on.delete": _tombstones,
-    "skipped.operations": _skipped,
+    "snapshot.fetch.size": number("snapshot_rows"),
+    "incremental.snapshot.chunk.size": number("snapshot_rows"),
+    "decimal.handling.mode": only("precise"),
+    "time.precision.mode": only("adaptive"),
+    "interval.handling.mode": only("string"),
+    "binary.handling.mode": only("base64", "bytes"),
+    "hstore.handling.mode": only("text"),
+    "tombstones.on.delete": tombstones,
+    "skipped.operations": skipped,
     "provide.transaction.metadata": ignored("each event has its transaction"),
-    "unavailable.value.placeholder": _only("__debezium_unavailable_value"),
+    "unavailable.value.placeholder": only("__debezium_unavailable_value"),
     "signal.data.collection": ignored("waybill snapshot NAME brings rows once more"),
     "heartbeat.interval.ms": ignored("the slot moves on with each run, also where other tables alone change"),
     "status.update.interval.ms": ignored("the slot moves on when receipts are settled"),
