@@ -11,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from connect_core.errors import Failure
 from connect_core.sdk.records import Partition
+from connect_core.sdk.source import Followed
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
-from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
+from connect_core.sdk.values import OPEN_END, Bounds, Position, Range, SourceBatch
 from connect_core.systems.mysql.binlog import reading
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
@@ -111,3 +113,38 @@ def test_a_torn_transaction_goes_on_where_it_was(
 
 def values(batch: SourceBatch) -> list[bytes]:
     return batch.records.column("value").to_pylist()
+
+
+def test_two_readers_with_one_number_are_told_so(system: ChangesCase) -> None:
+    """The later one reads on: it may be the next attempt of the same connector."""
+    [seen] = system.source().available_offsets({system.partition: system.begin}).values()
+    live = replace(range_of(system.partition, seen), end=OPEN_END)
+    first, second = (iter(system.source().follow([live], limit(), 10)) for _ in range(2))
+    system.append([b"a"])
+    assert len(batch_in(next(first)).records) == 1
+    assert len(batch_in(next(second)).records) == 1
+    _, failure = next(first)
+    assert isinstance(failure, Failure)
+    assert "Another reader has taken over server_id" in str(failure.as_error())
+    system.append([b"b"])
+    assert len(batch_in(next(second)).records) == 1
+
+
+def test_a_session_that_the_server_ends_is_an_error(system: ChangesCase) -> None:
+    """And not the end of what there is."""
+    [seen] = system.source().available_offsets({system.partition: system.begin}).values()
+    live = replace(range_of(system.partition, seen), end=OPEN_END)
+    following = iter(system.source().follow([live], limit(), 10))
+    system.append([b"a"])
+    assert len(batch_in(next(following)).records) == 1
+    asked = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump' AND DB = %s"
+    for (number,) in system.database.run(asked.replace("%s", f"'{system.database.name}'")):
+        system.database.run(f"KILL {number}")
+    _, failure = next(following)
+    assert isinstance(failure, Failure)
+
+
+def batch_in(followed: Followed) -> SourceBatch:
+    _, batch = followed
+    assert isinstance(batch, SourceBatch), batch
+    return batch
