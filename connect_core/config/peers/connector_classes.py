@@ -71,9 +71,9 @@ CLASSES: tuple[PeerConnector, ...] = (
     PeerConnector(f"{_PACKAGE}rocketmq.RocketMQSinkConnector", "another way", _COPIES),
     PeerConnector(f"{_PACKAGE}kafka.connector.KafkaRocketmqSourceConnector", "another way", _INSIDE),
     PeerConnector(f"{_PACKAGE}kafka.connector.KafkaRocketmqSinkConnector", "another way", _INSIDE),
-    PeerConnector(f"{_PACKAGE}kafka.connector.KafkaSourceConnector", "not planned", _SPARK, _OF_SPARK),
-    PeerConnector(f"{_PACKAGE}hudi.connector.HudiSinkConnector", "not planned", _SPARK, _OF_SPARK),
-    PeerConnector(f"{_PACKAGE}deltalake.connector.DeltalakeSinkConnector", "not planned", _SPARK, _OF_SPARK),
+    PeerConnector(f"{_PACKAGE}kafka.connector.KafkaSourceConnector", "planned", _SPARK),
+    PeerConnector(f"{_PACKAGE}hudi.connector.HudiSinkConnector", "planned", _SPARK),
+    PeerConnector(f"{_PACKAGE}deltalake.connector.DeltalakeSinkConnector", "planned", _SPARK),
     PeerConnector(f"{_PACKAGE}hive.connector.HiveSourceConnector", "not planned", _SPARK, _OF_SPARK),
     PeerConnector(
         f"{_PACKAGE}rabbitmq.connector.RabbitmqSourceConnector",
@@ -87,12 +87,10 @@ CLASSES: tuple[PeerConnector, ...] = (
         f"a broker that also speaks MQTT is read by the source `mqtt`; {_OWN_SOURCE}",
         _PROTOCOL,
     ),
-    PeerConnector(f"{_PACKAGE}redis.connector.RedisSourceConnector", "not planned", _OWN_SOURCE, _OUTSIDE),
+    PeerConnector(f"{_PACKAGE}redis.connector.RedisSourceConnector", "planned", _OWN_SOURCE),
     PeerConnector("org.apache.connect.mongo.connector.MongoSourceConnector", "not planned", _OWN_SOURCE, _OUTSIDE),
-    PeerConnector(
-        f"{_PACKAGE}elasticsearch.connector.ElasticsearchSourceConnector", "not planned", _OWN_SOURCE, _OUTSIDE
-    ),
-    PeerConnector(f"{_PACKAGE}elasticsearch.connector.ElasticsearchSinkConnector", "not planned", _OWN_SINK, _OUTSIDE),
+    PeerConnector(f"{_PACKAGE}elasticsearch.connector.ElasticsearchSourceConnector", "planned", _OWN_SOURCE),
+    PeerConnector(f"{_PACKAGE}elasticsearch.connector.ElasticsearchSinkConnector", "planned", _OWN_SINK),
     PeerConnector(f"{_PACKAGE}cassandra.connector.CassandraSourceConnector", "not planned", _OWN_SOURCE, _OUTSIDE),
     PeerConnector(f"{_PACKAGE}cassandra.connector.CassandraSinkConnector", "not planned", _OWN_SINK, _OUTSIDE),
     PeerConnector(f"{_PACKAGE}doris.DorisSinkConnector", "not planned", _OWN_SINK, _OUTSIDE),

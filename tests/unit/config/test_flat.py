@@ -259,7 +259,7 @@ def test_more_tasks_and_the_other_file_are_told(read: Read) -> None:
         ({"connect.topicname": "x", "filename": "a"}, "connector.class: line 1: is missing: the class says"),
         (
             {**SOURCE, "connector.class": "ElasticsearchSinkConnector"},
-            "there is no 'ElasticsearchSinkConnector' here: not planned (outside of what is replicated here",
+            "there is no 'ElasticsearchSinkConnector' here: planned: a sink of your own can be written",
         ),
         ({**SOURCE, "connector.class": "NoSuchConnector"}, "there is no 'NoSuchConnector' here; there are Debezium"),
         ({**SOURCE, "filenam": "a"}, 'filenam: line 1: unknown key "filenam"; did you mean filename?'),
