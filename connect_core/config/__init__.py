@@ -9,7 +9,15 @@
 Sees the option models of systems, never their drivers.
 """
 
-from connect_core.config.checking import Checked, check, check_beside, check_paths, check_together, load_document
+from connect_core.config.checking import (
+    Checked,
+    check,
+    check_beside,
+    check_paths,
+    check_together,
+    load_document,
+    taken_files,
+)
 from connect_core.config.differences import difference
 from connect_core.config.diverting import diverted, single_writers, sink_changes
 from connect_core.config.document import ConnectorDocument
@@ -19,6 +27,7 @@ from connect_core.config.home import create_home, find_home, folder_of, require_
 from connect_core.config.ledger_url import database_url, sqlite_url
 from connect_core.config.letter_keys import LetterCiphers, encrypted_with, named_keys, sealing_cipher
 from connect_core.config.mask_keys import with_keys
+from connect_core.config.neighbours import StreamBeside
 from connect_core.config.references import masked, reveal, revealed
 from connect_core.config.resolving import Resolved, resolve, resolve_source, with_policies
 from connect_core.config.settings import Settings, load_settings, unknown_variables
@@ -32,6 +41,7 @@ __all__ = [
     "LetterCiphers",
     "Resolved",
     "Settings",
+    "StreamBeside",
     "Written",
     "WrittenDocuments",
     "check",
@@ -62,6 +72,7 @@ __all__ = [
     "single_writers",
     "sink_changes",
     "sqlite_url",
+    "taken_files",
     "unknown_variables",
     "with_keys",
     "with_policies",

@@ -29,7 +29,13 @@ from connect_core.config.keys import unfit_keys
 from connect_core.config.letter_keys import letter_key_faults
 from connect_core.config.mask_keys import key_faults
 from connect_core.config.named_fields import impossible_names
-from connect_core.config.neighbours import Neighbour, another_source, unfit_neighbours
+from connect_core.config.neighbours import (
+    Neighbour,
+    StreamBeside,
+    another_source,
+    shared_files,
+    unfit_neighbours,
+)
 from connect_core.config.registries import unallowed_registries
 from connect_core.config.row_types import last_rows, unfit_transforms
 from connect_core.config.ruling import advice, unfit_events, unfit_rules
@@ -105,17 +111,18 @@ def check_together(
     settings: Settings,
     standing: Mapping[str, Json] | None = None,
     found: Mapping[str, Json] | None = None,
+    beside: Sequence[StreamBeside] = (),
 ) -> list[Checked]:
-    """All of them, with their examples, beside those of the connectors that there are (`standing`, by name). `found` is
-    what stands for `fields: infer`, by name: without it, what names fields is not checked. Raises one ConfigError with
-    the faults of all of them."""
+    """All of them, with their examples, beside those of the connectors that there are (`standing`, by name) and the
+    streams `beside` their live ones. `found` is what stands for `fields: infer`, by name: without it, what names fields
+    is not checked. Raises one ConfigError with the faults of all of them."""
     faults = list(written.faults)
     documents = len(written.documents) + len({fault.path for fault in faults})
     examined = [_examined(item, home, settings, found=found) for item in written.documents]
     for item in examined:
         faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
     faults += _twins(examined)
-    faults += _between(examined, standing or {}, home, settings)
+    faults += _between(examined, standing or {}, home, settings, beside)
     if faults:
         raise ConfigError(
             f"{show_count(len(faults), 'fault')} in {show_count(documents, 'document')}", faults=tuple(faults)
@@ -138,6 +145,31 @@ def check_beside(written: Written, home: Path | None, settings: Settings, standi
         raise ConfigError("The document does not fit the other connectors", faults=faults)
     unmet = tuple(f"{fault.path} does not hold: {fault.message}" for fault in _unmet(examined, settings))
     return replace(checked, notices=(*checked.notices, *unmet))
+
+
+def taken_files(
+    wanted: StreamBeside,
+    standing: Mapping[str, Json],
+    beside: Sequence[StreamBeside],
+    home: Path | None,
+    settings: Settings,
+) -> Sequence[str]:
+    """Why a stream cannot have the target that it wants for itself: the connectors that there are (`standing`, by
+    name), or streams `beside` their live ones, write the same file."""
+    live = (Written(data, f"connector {name}") for name, data in standing.items())
+    others = [each for one in live for each in _examined(one, home, settings).neighbours()]
+    ours = _of_streams([wanted], home, settings)
+    return [words for _, _, words in shared_files(ours, [*others, *_of_streams(beside, home, settings)])]
+
+
+def _of_streams(beside: Sequence[StreamBeside], home: Path | None, settings: Settings) -> list[Neighbour]:
+    """Their second target is that of the live stream, which has it."""
+    return [
+        replace(each, until=one.until())
+        for one in beside
+        for each in _examined(one.written(), home, settings).neighbours()
+        if each.place == ("sink",)
+    ]
 
 
 def _examined(
@@ -308,14 +340,18 @@ def _twins(examined: Sequence[_Examined]) -> Iterator[Fault]:
 
 
 def _between(
-    examined: Sequence[_Examined], standing: Mapping[str, Json], home: Path | None, settings: Settings
+    examined: Sequence[_Examined],
+    standing: Mapping[str, Json],
+    home: Path | None,
+    settings: Settings,
+    beside: Sequence[StreamBeside] = (),
 ) -> Iterator[Fault]:
     """Faults that a document has only beside others: those with it, and the connectors that stay as they are."""
     ours = [one for item in examined for one in item.neighbours()]
     names = {str(item.data.get("name")) for item in examined}
     rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
     others = [each for one in rest for each in _examined(one, home, settings).neighbours()]
-    for at, place, words in unfit_neighbours(ours, others):
+    for at, place, words in unfit_neighbours(ours, others, _of_streams(beside, home, settings)):
         yield _in(at.written, fault_at(place, words, at.written))
     for item in examined:
         before = standing.get(str(item.data.get("name")))

@@ -1,7 +1,7 @@
 """Whether several connectors go together: a file has one writer, which no other connector reads, and no circle of
 connectors feeds itself.
 
-Looks at nothing but which files there are. Backfills with a target of their own are looked at when they run.
+Looks at nothing but which files there are.
 """
 
 from __future__ import annotations
@@ -21,9 +21,25 @@ Wrong = tuple["Neighbour", Place, str]
 
 
 @dataclass(frozen=True)
+class StreamBeside:
+    """A backfill or a replay that writes to a target of its own until it is over: `document` as it writes it."""
+
+    connector: str
+    stream: str
+    document: Json
+
+    def written(self) -> Written:
+        return Written(self.document, f"connector {self.connector} in {self.stream}")
+
+    def until(self) -> str:
+        return f"or cancel {self.stream} (waybill backfills cancel)"
+
+
+@dataclass(frozen=True)
 class Neighbour:
     """A connector whose ends are sound. One that `selects` by a filter or rules need not pass on what it reads. `place`
-    is where its sink stands: a second target of the same connector is a neighbour of its own, which reads nothing."""
+    is where its sink stands: a second target of the same connector is a neighbour of its own, which reads nothing.
+    `until` is how else its target becomes free."""
 
     name: str
     written: Written
@@ -31,6 +47,7 @@ class Neighbour:
     sink: End
     selects: bool
     place: Place = ("sink",)
+    until: str = ""
 
     @cached_property
     def writes(self) -> FilesWritten:
@@ -50,9 +67,12 @@ class Neighbour:
         return where if where.startswith("connector ") else f"connector {self.name} ({where})"
 
 
-def unfit_neighbours(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
-    """What is wrong with the documents that are `given`, side by side and beside the `others`, which stay."""
-    yield from _shared_files(given, others)
+def unfit_neighbours(
+    given: Sequence[Neighbour], others: Sequence[Neighbour], beside: Sequence[Neighbour]
+) -> Iterator[Wrong]:
+    """What is wrong with the documents that are `given`, side by side and beside the `others`, which stay. Streams
+    `beside` the live ones only have their files for themselves: they end."""
+    yield from shared_files(given, [*others, *beside])
     yield from _files_handed_over(given, others)
     yield from _circles(given, [*given, *others])
 
@@ -77,7 +97,8 @@ def _system(end: object) -> str:
 # ---------------------------------------------------------------------------------------------------------- one writer
 
 
-def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+def shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+    """What of the `given` writes a file that another one of them writes, or one of the `others`."""
     writers = {key: one for one in others for path in one.writes.paths for key in _keys(path)}
     for one in given:
         for path in one.writes.paths:
@@ -86,8 +107,8 @@ def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> It
                 yield (
                     one,
                     (*one.place, one.sink.system, one.writes.option),
-                    f"{path} is also written by {other.told()}, and a file can have one writer only: give one of them"
-                    " another path",
+                    f"{path} is also written by {other.told()}, and a file can have one writer only: "
+                    + (f"give another path, {other.until}" if other.until else "give one of them another path"),
                 )
                 break
         for path in one.writes.paths:

@@ -70,11 +70,13 @@ class Backfills(Transactions):
         with self._read() as connection:
             return stored_backfill(connection, uid, stream)
 
-    def backfills(self, uid: str | None = None) -> list[Backfill]:
+    def backfills(self, uid: str | None = None, *, only_unfinished: bool = False) -> list[Backfill]:
         """Newest first; of every connector when no uid is given."""
         query = sa.select(BACKFILLS).order_by(BACKFILLS.c.created_at.desc(), BACKFILLS.c.stream)
         if uid is not None:
             query = query.where(BACKFILLS.c.uid == uid)
+        if only_unfinished:
+            query = query.where(BACKFILLS.c.state.in_(UNFINISHED))
         with self._read() as connection:
             return [_backfill_of(row) for row in connection.execute(query)]
 

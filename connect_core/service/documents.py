@@ -18,6 +18,7 @@ from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
 
 if TYPE_CHECKING:
+    from connect_core.config import StreamBeside
     from connect_core.ledger import Connector, Ledger
     from connect_core.sdk.values import Json
 
@@ -131,7 +132,9 @@ def check_written(written: WrittenDocuments, say: Say, *, probe: bool = False) -
     from connect_core.service import guarantees, probing
 
     home, settings = surroundings()
-    checked = checked_together(written, home, settings, documents_known(say), looks=probe)
+    standing = documents_known(say)
+    beside = _beside() if standing else ()
+    checked = checked_together(written, home, settings, standing, looks=probe, beside=beside)
     return [
         {
             "name": item.document.name,
@@ -169,7 +172,7 @@ def options(system: str, key: str = "") -> list[Json]:
 def _checked(written: WrittenDocuments, known: _ByName, infer_again: bool) -> list[Checked]:
     home, settings = surroundings()
     standing = {name: one.document for name, one in known.items()}
-    return checked_together(written, home, settings, standing, again=infer_again)
+    return checked_together(written, home, settings, standing, again=infer_again, beside=_beside() if standing else ())
 
 
 def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:
@@ -208,6 +211,13 @@ def documents_known(say: Say) -> dict[str, Json]:
     except WaybillError as error:
         say(f"not compared with the existing connectors: {error}")
         return {}
+
+
+def _beside() -> list[StreamBeside]:
+    from connect_core.replication.backfill.targets import targets_beside  # brings the driver; a list does without
+
+    with reading() as opened:
+        return targets_beside(opened.ledger)
 
 
 def _known_to(ledger: Ledger) -> tuple[_ByName, _ByName]:

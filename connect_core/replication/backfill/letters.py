@@ -52,7 +52,7 @@ def begun_letters(
     )
     resolved = backfill_resolved(context, draft, settings)
     _require_any_order(resolved)
-    require_apart(context, settings, resolved, stream)
+    require_apart(context, settings, resolved, draft)
     _require_named(context, {partition for partition, _ in choice.sent})
     shown = replace(wanted, newest=choice.newest)
     return ledger.begin_letter_replay(draft, shown, ledger.partitions(connector.uid).keys(), again=again)

@@ -16,7 +16,7 @@ from datetime import datetime
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
-from connect_core.ledger import UNFINISHED, Backfill, new_run_id, replays_letters
+from connect_core.ledger import Backfill, new_run_id, replays_letters
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import (
@@ -28,6 +28,7 @@ from connect_core.replication.backfill.select import (
     by_receipts,
     looked_at,
 )
+from connect_core.replication.backfill.targets import require_free
 from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
@@ -55,7 +56,7 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         )
     draft = _draft(context, settings, request, stream, who)
     resolved = backfill_resolved(context, draft, settings)
-    require_apart(context, settings, resolved, stream)
+    require_apart(context, settings, resolved, draft)
     with ExitStack() as resources:
         source = systems.source(revealed(resolved.source), resources)
         known = ledger.partitions(connector.uid)
@@ -153,15 +154,21 @@ def _shown(asked: Json) -> str:
     return ", ".join(f"{name} {value if isinstance(value, str) else ' '.join(value)}" for name, value in asked.items())
 
 
-def require_apart(context: RunContext, settings: Settings, resolved: Resolved, stream: str) -> None:
-    """Raises ConfigError when the live stream, or a backfill that is not over, has what can have one writer only."""
+def require_apart(context: RunContext, settings: Settings, resolved: Resolved, draft: Backfill) -> None:
+    """Raises ConfigError when the live stream, another connector, or a backfill that is not over, has what can have one
+    writer only."""
+    _require_apart_from_own(context, settings, resolved, draft.stream)
+    require_free(context, draft, resolved, settings)
+
+
+def _require_apart_from_own(context: RunContext, settings: Settings, resolved: Resolved, stream: str) -> None:
     ledger, connector = context.ledger, context.connector
     wanted = _alone(resolved)
     if not wanted:
         return
     others = {f"the live stream of {connector.name}": context.resolved}
-    for other in ledger.backfills(connector.uid):
-        if other.state in UNFINISHED and other.stream != stream:
+    for other in ledger.backfills(connector.uid, only_unfinished=True):
+        if other.stream != stream:
             others[f"{other.stream} of {connector.name}"] = backfill_resolved(context, other, settings)
     for name, there in others.items():
         if both := wanted & _alone(there):

@@ -9,7 +9,7 @@ import pytest
 from connect_core.ledger import Backfill, Ledger, task_lease_id
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Part, Pins, Range
-from tests.unit.cli.conftest import Waybill
+from tests.unit.cli.conftest import DOCUMENT, Typed, Waybill
 from tests.unit.cli.moves import moved
 
 
@@ -149,3 +149,63 @@ def test_one_that_failed_is_resumed(waybill: Waybill, copied: Path) -> None:
     assert typed.code == 0, typed.err
     assert (copied / "out" / "again.txt").read_text() == "an end\none\ntwo\nthree\n"
     assert not (copied / "out" / "other.txt").exists()
+
+
+def apply_later(waybill: Waybill, folder: Path, target: str, sink_of_letters: str = "") -> Typed:
+    """A connector `later`, which has another source, into this file."""
+    document = DOCUMENT.format(name="later").replace("logs/", "other/").replace("out/later.txt", target)
+    errors = f"errors: {{tolerance: all, sink: {{file: {{path: {sink_of_letters}}}}}}}\n" if sink_of_letters else ""
+    (folder / "other").mkdir(exist_ok=True)
+    (folder / "other" / "b.log").write_text("four\n")
+    (folder / "later.yaml").write_text(document + errors)
+    return waybill("apply", "later.yaml")
+
+
+@pytest.mark.parametrize("target", ["later.txt", "letters.txt"])
+def test_the_file_of_a_connector_that_has_not_run_yet_is_its_own(target: str, waybill: Waybill, copied: Path) -> None:
+    applied = apply_later(waybill, copied, "out/later.txt", "out/letters.txt")
+    assert applied.code == 0, applied.err
+    refused = waybill("backfill", "copy", "--range", ":0-4", "--sink", f"path=out/{target}")
+    assert refused.code == 2
+    assert f"{copied}/out/{target} is also written by connector later" in refused.err
+    assert waybill("backfills", "list", "--json").json["backfills"] == []
+    assert not (copied / "out" / target).exists()
+
+
+def test_a_file_that_another_connector_wrote_before_is_refused_before_anything_is_stored(
+    waybill: Waybill, copied: Path
+) -> None:
+    """What that one has begun there it may write again."""
+    assert apply_later(waybill, copied, "out/before.txt").code == 0
+    assert waybill("run", "later").code == 0
+    assert apply_later(waybill, copied, "out/later.txt").code == 0
+    refused = waybill("backfill", "copy", "--range", ":0-4", "--sink", "path=out/before.txt")
+    assert refused.code == 2
+    assert "connector later writes this target, which can have one writer only" in refused.err
+    assert waybill("backfills", "list", "--json").json["backfills"] == []
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["running", "failed"])
+def test_no_connector_takes_the_file_of_a_backfill_that_may_go_on(failed: bool, waybill: Waybill, copied: Path) -> None:
+    with ledger_of(copied) as ledger:
+        uid = ledger.connector("copy").uid
+        part = Part(Partition(f"{copied}/logs/a.log"), 0, 0, 14)
+        sink = {"path": f"{copied}/out/again.txt"}
+        ledger.begin_backfill(Backfill(uid, "backfill-one", "backfill", 1, {}, (part,), sink, "ann"))
+        if failed:
+            ledger.end_backfill(uid, "backfill-one", "failed")
+    told = (
+        f"{copied}/out/again.txt is also written by connector copy in backfill-one, and a file can have one writer "
+        "only: give another path, or cancel backfill-one (waybill backfills cancel)"
+    )
+    refused = apply_later(waybill, copied, "out/again.txt")
+    assert (refused.code, told in refused.err) == (2, True)
+    (copied / "copy.yaml").write_text(DOCUMENT.format(name="copy").replace("out/copy.txt", "out/again.txt"))
+    for command in ("apply", "check"):
+        refused = waybill(command, "copy.yaml")
+        assert (refused.code, told in refused.err) == (2, True)
+    assert apply_later(waybill, copied, "out/more.txt").code == 0
+    refused = waybill("backfill", "later", "--range", ":-", "--sink", "path=out/again.txt")
+    assert (refused.code, told in refused.err) == (2, True)
+    assert waybill("backfills", "cancel", "copy", "one").code == 0
+    assert apply_later(waybill, copied, "out/again.txt").code == 0
