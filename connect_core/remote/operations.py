@@ -24,7 +24,8 @@ _GOES_ON_AGAIN = {
 
 
 def done(client: ServerClient, name: str, path: str, asked: Json, listening: Listening) -> Json:
-    """Begins it and stays until it is over: its result. Raises the error that it has failed with. Who leaves it ends a
+    """Begins it and stays until it is over: its result, also that of a run which a person has ended by
+    pausing or deleting its connector. Raises the error that it has failed with. Who leaves it ends a
     run or a verification; anything else goes on, and says how it is ended."""
     begun = client.post(f"{at(name)}/{path}", {key: value for key, value in asked.items() if value})
     with listening() as listener:
@@ -33,7 +34,9 @@ def done(client: ServerClient, name: str, path: str, asked: Json, listening: Lis
         except KeyboardInterrupt:
             _leave(client, begun, listener)
             raise
-    if over["state"] != "succeeded":
+        if over["result"] and over["problem"]:
+            listener.log(over["problem"]["detail"])
+    if over["state"] != "succeeded" and not over["result"]:
         raise _why(over)
     result: Json = over["result"]
     return result
@@ -81,7 +84,7 @@ def _leave(client: ServerClient, begun: Json, listener: RunListener) -> None:
 
 
 def _why(over: Json) -> WaybillError:
-    if over["state"] == "failed":
+    if over["state"] == "failed" or (over["state"] == "cancelled" and over["problem"]):
         return of_problem(over["problem"])
     where = f"connector {over['connector']}, operation {over['id']}"
     if over["state"] == "cancelled":

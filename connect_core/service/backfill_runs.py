@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 
 from connect_core import engine
+from connect_core.errors import ConfigError
 from connect_core.ledger import REPLAY_KIND, Backfill, Connector, Ledger, SettledRange
 from connect_core.orchestration import control
 from connect_core.orchestration.names import backfill_dag
@@ -22,9 +23,13 @@ from connect_core.service.opened import AtWork
 from connect_core.service.run_report import Progress, added, total
 from connect_core.service.runs import How, attempt
 
-__all__ = ["Request", "begin", "resume"]
+__all__ = ["CalledOff", "Request", "begin", "resume"]
 
 _LOOK_EVERY_S = 1.0
+
+
+class CalledOff(ConfigError):
+    """Somebody has ended for good what this one was working on."""
 
 
 def begin(opened: AtWork, name: str, request: Request, how: How) -> Json:
@@ -48,7 +53,8 @@ def resume(opened: AtWork, name: str, stream: str, how: How) -> Json:
 def _run(opened: AtWork, connector: Connector, stored: Backfill, how: How) -> Json:
     """Attempts until it is over: one ends early when the live stream's partitions are shared out anew.
 
-    As `backfills.shown`, and where something was to be done the receipts of these attempts added up.
+    As `backfills.shown`, and where something was to be done the receipts of these attempts added up. Raises CalledOff
+    where it is cancelled meanwhile, or its connector deleted.
     """
     started = time.monotonic()
     several: list[Json] = []
@@ -66,6 +72,7 @@ def _run(opened: AtWork, connector: Connector, stored: Backfill, how: How) -> Js
             while _goes_on(opened.ledger, connector, stream, several):
                 several.append(attempt(opened, connector, how, stream))
     now = stored_backfill(opened.ledger, connector, stream)
+    _require_not_called_off(opened.ledger, name, now)
     moved = {**added(several), "seconds": round(time.monotonic() - started, 3)} if several else {}
     return {**told_of(opened.ledger, name, now), **moved}
 
@@ -95,6 +102,16 @@ def _progress_of(ledger: Ledger, stored: Backfill) -> Progress:
     positions = ledger.positions(stored.uid, stored.stream, plan.partitions())
     records = ledger.records_read(stored.uid, stored.stream)
     return Progress(0, plan.done(positions), plan.length(positions), records)
+
+
+def _require_not_called_off(ledger: Ledger, name: str, now: Backfill) -> None:
+    deleted = ledger.standing(now.uid).deleted
+    if now.state == "done" or not (deleted or now.state == "cancelled"):
+        return
+    who = f"{now.stream} was cancelled" if now.state == "cancelled" else f"Connector {name} was deleted"
+    rest = "" if deleted else "; start another one for the rest"
+    step = f"It is over for good, and what it has delivered stays{rest}"
+    raise CalledOff(f"{who} before everything was moved", where=f"connector {name}, {now.stream}", next_step=step)
 
 
 def _goes_on(ledger: Ledger, connector: Connector, stream: str, several: list[Json]) -> bool:

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from threading import Event, Lock, Thread
 
-from connect_core.errors import ConfigError, Failure, WaybillError
+from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
 from connect_core.ledger import Ledger, Operation
 from connect_core.sdk.values import Json
+from connect_core.service.backfill_runs import CalledOff
 from connect_core.service.json_values import plain
 from connect_core.service.opened import AtWork
 from connect_core.service.operation_kinds import KINDS
 from connect_core.service.operations import cancel_streams
-from connect_core.service.run_report import Progress, RunListener
+from connect_core.service.run_report import Progress, RunListener, ended_by
 
 _TELL_EVERY_S = 0.5
 _LOOK_EVERY_S = 1.0
@@ -32,12 +33,26 @@ def execute(opened: AtWork, number: str, end: Callable[[], None]) -> bool:
     Thread(target=_looks, args=(mine, operation, done, end), daemon=True).start()
     try:
         result = KINDS[operation.kind].do(mine, operation, OperationTeller(ledger, number))
+    except CalledOff as error:
+        ledger.end_operation(number, "cancelled", problem=problem_of(error))
+        return True
     except Exception as error:
         return not ledger.end_operation(number, "failed", problem=problem_of(error))
     finally:
         done.set()
-    ledger.end_operation(number, "succeeded", result=json.loads(json.dumps(result, default=plain)))
+    moved, problem = json.loads(json.dumps(result, default=plain)), _problem_of_run(result)
+    ledger.end_operation(number, "cancelled" if problem else "succeeded", result=moved, problem=problem)
     return True
+
+
+def _problem_of_run(result: Json) -> Json | None:
+    """Of one that somebody has ended before everything was moved."""
+    if not (why := ended_by(result)):
+        return None
+    name = result["connector"]
+    step = "" if why == "deleted" else f"POST /api/v1/connectors/{name}/resume: the next run moves the rest"
+    detail = f"Connector {name} was {why} while it ran: it has ended at a range boundary"
+    return problem_of(Retriable(detail, where=f"connector {name}", next_step=step))
 
 
 def problem_of(error: Exception) -> Json:

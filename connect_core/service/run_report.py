@@ -14,6 +14,7 @@ from connect_core.replication.driver import found_before
 from connect_core.replication.driver.context import Progress, RunListener
 from connect_core.replication.driver.run import RunSummary
 from connect_core.replication.driver.set_aside import sentence, set_aside
+from connect_core.replication.driver.summary import TaskSummary
 from connect_core.work import COUNTS, Receipt
 
 __all__ = [
@@ -111,11 +112,18 @@ def reported(summary: RunSummary, seconds: float) -> dict[str, Any]:
         **total(receipts),
         "sent_to_errors_sink": sum(one.emitted for one in summary.sent),
         "refused_by_errors_sink": sum(one.rejected or 0 for one in summary.sent),
-        "tasks": [
-            {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
-            for task in summary.tasks
-        ],
+        "tasks": [_of_task(task) for task in summary.tasks],
     }
+
+
+def _of_task(task: TaskSummary) -> dict[str, Any]:
+    told = {"task": task.task, "run": task.run_id, "ranges": len(task.receipts), "seconds": task.seconds_by_part}
+    return told | ({"ended_by": task.ended_by} if task.ended_by else {})
+
+
+def ended_by(told: dict[str, Any]) -> str:
+    """From `reported`: paused, stopped or deleted where that has ended the run before everything was moved."""
+    return next((str(task["ended_by"]) for task in told.get("tasks", ()) if "ended_by" in task), "")
 
 
 def added(several: Sequence[dict[str, Any]]) -> dict[str, Any]:

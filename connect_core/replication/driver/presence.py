@@ -11,7 +11,7 @@ from connect_core.sdk.plugin import ROLES, Leaving, RunOfTask
 from connect_core.sdk.values import LIVE
 from connect_core.systems import SYSTEMS, checked
 
-_ASKED_FOR = ("paused", "stopped", "deleted")
+ASKED_FOR = ("paused", "stopped", "deleted")
 """What a person has wanted of a connector; a run that ends for anything else has ended."""
 
 
@@ -25,7 +25,7 @@ def present(task: TaskContext, halted: Callable[[], str]) -> Iterator[None]:
         except BaseException:
             _tell(leaving, "failed")
             raise
-        _tell(leaving, why if (why := halted()) in _ASKED_FOR else "ended")
+        _tell(leaving, why if (why := halted()) in ASKED_FOR else "ended")
 
 
 def _entered(task: TaskContext, there: ExitStack) -> Iterator[Leaving]:

@@ -15,7 +15,8 @@ from connect_core.work import COUNTS, Receipt
 class TaskSummary:
     """The receipts are in the ledger under `run_id`. `taken_over` are the leases that a former run had not released,
     how they could be taken, and what that took. `lag` is what its last look at the source saw and nobody has settled,
-    in the unit of the source; None where it did not look."""
+    in the unit of the source; None where it did not look. `ended_by` is paused, stopped or deleted where that has ended
+    it at a range boundary."""
 
     task: int
     run_id: str
@@ -23,6 +24,7 @@ class TaskSummary:
     seconds_by_part: dict[str, float] = field(default_factory=dict)
     taken_over: list[Json] = field(default_factory=list)
     lag: int | None = None
+    ended_by: str = ""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -44,7 +46,7 @@ class TaskSummary:
         for part, spent in self.seconds_by_part.items():
             seconds[part] = seconds.get(part, 0.0) + spent
         receipts, taken_over = former.receipts + self.receipts, former.taken_over + self.taken_over
-        return TaskSummary(self.task, self.run_id, receipts, seconds, taken_over, self.lag)
+        return TaskSummary(self.task, self.run_id, receipts, seconds, taken_over, self.lag, self.ended_by)
 
     def totals(self) -> Json:
         """For the run's row in the ledger."""

@@ -27,7 +27,7 @@ from connect_core.replication.driver.leases import HeldLeases, LeaseRequest, acq
 from connect_core.replication.driver.ledger_restore import Watch, require_over
 from connect_core.replication.driver.letters import keys_of, letters_of
 from connect_core.replication.driver.other_hosts import require_reachable
-from connect_core.replication.driver.presence import present
+from connect_core.replication.driver.presence import ASKED_FOR, present
 from connect_core.replication.driver.rate import Budget
 from connect_core.replication.driver.run_workers import RunWorkers
 from connect_core.replication.driver.summary import TaskSummary
@@ -197,6 +197,7 @@ class TaskRun(TaskContext):
         why = self._halted_by = self._halted()
         if why:
             self.context.listener.log(f"{why}: ends at a range boundary")
+            self.summary.ended_by = why if why in ASKED_FOR else ""
         return bool(why)
 
     def _is_to_end(self) -> bool:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from connect_core.ledger import Backfill, Ledger, task_lease_id
+from connect_core.ledger import Backfill, Connector, Ledger, task_lease_id
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Part, Pins, Range
+from connect_core.service.opened import AtWork
 from tests.unit.cli.conftest import DOCUMENT, Typed, Waybill
 from tests.unit.cli.moves import moved
 
@@ -209,3 +210,15 @@ def test_no_connector_takes_the_file_of_a_backfill_that_may_go_on(failed: bool, 
     assert (refused.code, told in refused.err) == (2, True)
     assert waybill("backfills", "cancel", "copy", "one").code == 0
     assert apply_later(waybill, copied, "out/again.txt").code == 0
+
+
+def test_a_backfill_whose_connector_is_deleted_meanwhile_is_no_success(
+    waybill: Waybill, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attempt(opened: AtWork, connector: Connector, *_: object) -> dict[str, object]:
+        opened.ledger.delete(connector.uid, who="bob")
+        return {"connector": "copy", "ranges": 1}
+
+    monkeypatch.setattr("connect_core.service.backfill_runs.attempt", attempt)
+    typed = waybill("backfill", "copy", "--range", ":-", "--id", "one")
+    assert (typed.code, "Connector copy was deleted before everything was moved" in typed.err) == (2, True)

@@ -256,3 +256,17 @@ def test_who_leaves_a_run_ends_it(remote: Waybill, applied: Path, monkeypatch: p
     with reading() as opened:
         [stored] = opened.ledger.operations()
     assert stored.state == "cancelled"
+
+
+@pytest.mark.parametrize(("words", "code"), [(("backfill", "copy", "--range", ":-"), 2), (("run", "copy"), 0)])
+def test_what_somebody_has_ended_ends_as_it_does_here(
+    words: tuple[str, ...], code: int, remote: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backfill that was called off has no result; a run that was paused tells what it has moved."""
+    over: dict[str, Any] = {"connector": "copy", "id": "1", "state": "cancelled", "result": None}
+    over["problem"] = {"detail": "It was ended", "kind": "ConfigError"}
+    over["result"] = {"connector": "copy", "ranges": 0, "seconds": 1.0, "tasks": []} if code == 0 else None
+    monkeypatch.setattr("connect_core.service.operations._watched", lambda *_: None)
+    monkeypatch.setattr(operations, "_followed", lambda *_: over)
+    typed = remote(*words)
+    assert (typed.code, "It was ended" in typed.err) == (code, True), typed.err

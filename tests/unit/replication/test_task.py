@@ -285,9 +285,12 @@ def _document_changed(world: World) -> None:
     world.ledger.apply("orders", {"name": "orders", "more": 1}, who="tests")
 
 
-@pytest.mark.parametrize("happens", [_paused, _shared_out_anew, _deleted, _document_changed])
+@pytest.mark.parametrize(
+    ("happens", "ended_by"),
+    [(_paused, "paused"), (_shared_out_anew, ""), (_deleted, "deleted"), (_document_changed, "")],
+)
 def test_what_happens_to_a_connector_in_mid_run_ends_the_run_at_a_range_boundary(
-    world: World, happens: Callable[[World], None]
+    world: World, happens: Callable[[World], None], ended_by: str
 ) -> None:
     execute = world.engine.execute
 
@@ -297,7 +300,7 @@ def test_what_happens_to_a_connector_in_mid_run_ends_the_run_at_a_range_boundary
 
     world.engine.execute = happening  # type: ignore[method-assign]
     world.sink.room = 50
-    world.run()
+    assert world.run().ended_by == ended_by
     assert world.committed() == 50
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from connect_core.ledger import Ledger, Operation
+from connect_core.ledger import Connector, Ledger, Operation
 from connect_core.orchestration import control
 from connect_core.sdk.values import Json
-from connect_core.service import operation_runs
+from connect_core.service import backfill_runs, operation_runs
 from connect_core.service.opened import AtWork
 from connect_core.service.operation_kinds import KINDS, OperationKind
 from connect_core.service.operation_runs import OperationTeller, execute
@@ -102,3 +102,47 @@ def test_progress_is_that_of_all_tasks(opened: AtWork) -> None:
     teller.listener.progress(Progress(1, 10, 10, 4))
     teller.listener.progress(Progress(0, 10, 10, 3))
     assert now(opened.ledger, made).progress == {"done": 20, "planned": 20, "records": 7}
+
+
+def _cancelled(ledger: Ledger, uid: str) -> None:
+    ledger.cancel_backfill(uid, "backfill-one", who="bob")
+
+
+def _deleted(ledger: Ledger, uid: str) -> None:
+    ledger.delete(uid, who="bob")
+
+
+@pytest.mark.parametrize(
+    ("happens", "told"),
+    [
+        (_cancelled, "backfill-one was cancelled before everything was moved"),
+        (_deleted, "Connector copy was deleted before everything was moved"),
+    ],
+)
+def test_a_backfill_that_somebody_has_called_off_has_not_succeeded(
+    happens: Callable[[Ledger, str], None], told: str, opened: AtWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attempt(opened: AtWork, connector: Connector, *_: object) -> Json:
+        happens(opened.ledger, connector.uid)
+        return {"connector": "copy", "ranges": 1}
+
+    monkeypatch.setattr(backfill_runs, "attempt", attempt)
+    made = add(opened, "backfill", {"id": "one", "ranges": ["a.log:-"]})
+    assert execute(opened, made.id, never)
+    ended = now(opened.ledger, made)
+    assert (ended.state, ended.result) == ("cancelled", None)
+    assert ended.problem is not None
+    assert (ended.problem["detail"], ended.problem["kind"]) == (told, "ConfigError")
+
+
+@pytest.mark.parametrize("why", ["paused", "deleted"])
+def test_a_run_that_somebody_has_ended_tells_what_it_moved(
+    why: str, opened: AtWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = {"connector": "copy", "delivered": 2, "tasks": [{"task": 0}, {"task": 1, "ended_by": why}]}
+    monkeypatch.setattr("connect_core.service.runs.run", lambda *_: moved)
+    made = add(opened)
+    assert execute(opened, made.id, never)
+    ended = now(opened.ledger, made)
+    assert (ended.state, ended.result) == ("cancelled", moved)
+    assert (ended.problem or {})["detail"] == f"Connector copy was {why} while it ran: it has ended at a range boundary"
