@@ -7,6 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from connect_core.ledger import task_lease_id
+from connect_core.replication.driver.prepare import holder
+from connect_core.sdk.values import LIVE
+from connect_core.service.opened import working
 from tests.unit.api.native import client, create, got, moved, places, problem, server
 
 __all__ = ["client", "server"]
@@ -61,6 +65,25 @@ def test_what_waits_is_told_by_partition(ran: httpx.Client, folder: Path) -> Non
         file.write("again\n")
     told = got(ran, f"{ONE}/lag")
     assert (told["lag"], told["unit"], told["partitions"][0]["lag"]) == (6, "bytes", 6)
+
+
+def test_offsets_that_another_request_moves_are_busy(ran: httpx.Client) -> None:
+    """The connector is paused, and no run is at work: that request holds the lease of the task."""
+    [before] = got(ran, f"{ONE}/offsets")["offsets"]
+    ran.post(f"{ONE}/pause")
+    with working() as opened:
+        uid = opened.ledger.connector("copy").uid
+        version = opened.ledger.assignment(uid).version
+        lease_id = task_lease_id(uid, LIVE, version, 0)
+        seen = opened.ledger.lease(lease_id)
+        lease = opened.ledger.take(lease_id, seen, holder(), uid=uid, stream=LIVE, version=version)
+    wanted = {"offsets": {before["partition"]: None}}
+    told = problem(ran.patch(f"{ONE}/offsets", json=wanted), 409, "busy")
+    assert (told["kind"], told["where"]) == ("LeaseHeld", "connector copy")
+    assert "no run is at work" in told["detail"]
+    with working() as opened:
+        opened.ledger.release(lease)
+    assert ran.patch(f"{ONE}/offsets", json=wanted).status_code == 200
 
 
 def test_offsets_are_moved_and_moved_back(ran: httpx.Client) -> None:
