@@ -114,7 +114,9 @@ class Application:
         wait_until_stopped(self.worker)
         self.daemon = parent_of(self.worker)
         self.executor = parent_of(self.daemon)
-        (self.jvm,) = processes.children_of(self.command.pid)
+        (self.jvm,) = (
+            pid for pid in processes.children_of(self.command.pid) if "org.apache.spark" in command_line(pid)
+        )
         (self.driver,) = (pid for pid in processes.children_of(self.jvm) if "replicate.py" in command_line(pid))
 
     def ended(self) -> int:
