@@ -32,7 +32,7 @@ def batch_of(found: Page, begin: int, end: int, where: str) -> SourceBatch:
         words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
         raise DataError(words, where=where, next_step="Give one of them another one, higher than all others")
     behind = end if found.at_end else int(ids[-1]) + 1
-    return SourceBatch(record_batch(found.rows), behind, _holes(ids, begin, behind))
+    return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind))
 
 
 def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -45,7 +45,8 @@ def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     return batch_of_columns(given, len(rows))
 
 
-def _holes(ids: NDArray[np.int64], begin: int, behind: int) -> tuple[tuple[int, int], ...]:
+def holes_between(ids: NDArray[np.int64], begin: int, behind: int) -> tuple[tuple[int, int], ...]:
+    """Of [begin, behind) the stretches without any of these ids, which ascend."""
     begins, ends = np.append(begin, ids + 1), np.append(ids, behind)
     there = ends > begins
     return tuple(zip(begins[there].tolist(), ends[there].tolist(), strict=True))

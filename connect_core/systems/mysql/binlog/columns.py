@@ -234,8 +234,11 @@ def _blob(column: LoggedField) -> FieldForm:
 
 def _of_bytes(column: LoggedField, prefix: int, length: int = 0) -> FieldForm:
     if column.charset == "binary":
-        written: ToJson = lambda raw: _base64(raw[prefix:].ljust(length, b"\0"))  # noqa: E731
-        return FieldForm(_prefixed(prefix), written, {"type": "bytes"})
+
+        def padded(raw: bytes) -> str:
+            return _base64(raw[prefix:].ljust(length, b"\0"))
+
+        return FieldForm(_prefixed(prefix), padded, {"type": "bytes"})
     decoded = decoder(column.charset)
 
     def text(raw: bytes) -> str:

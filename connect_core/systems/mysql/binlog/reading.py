@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_fil
 from connect_core.systems.mysql.binlog.statements import Does, Wants, statement
 from connect_core.systems.mysql.binlog.table_maps import Charsets, TableMap
 from connect_core.systems.tables.change_events import Event, batch_of
+from connect_core.systems.tables.pages import holes_between
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
 """Of one batch: what is larger is torn, in memory and in the target."""
@@ -32,6 +34,7 @@ _MOVED = 16 << 20
 """Bytes of log without a change of these tables behind which a position moves on."""
 _STANDALONE = 1
 """Of a transaction of MariaDB: it is one statement, and has no end of its own."""
+_IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
 _UNKNOWN_TABLE = "Rows of a table come before the table"
 
 
@@ -95,7 +98,7 @@ class BinlogReader:
         with log as events:
             came_at = clock.monotonic()
             for event in events:
-                is_idle = event.kind in (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
+                is_idle = event.kind in _IDLE
                 self._take(event)
                 if is_idle or self._is_over(end) or self._is_full(most - given):
                     for batch in self._all(end, most - given, is_idle, given > 0):
@@ -165,7 +168,7 @@ class BinlogReader:
     def _cut(self, rows: int, behind: int) -> SourceBatch:
         taken = self._taken
         numbers, events = taken.numbers[:rows], taken.events[:rows]
-        batch = batch_of(numbers, events, behind, holes=_holes(numbers, taken.first, behind))
+        batch = batch_of(numbers, events, behind, holes=holes_between(np.array(numbers, np.int64), taken.first, behind))
         rest = taken.events[rows:]
         self._fixed = len(self._ends)
         self._taken = _Taken(behind, taken.numbers[rows:], rest, sum(len(one.value) for one in rest))
@@ -178,10 +181,10 @@ class BinlogReader:
             self._begin_file(event)
         elif event.kind == log_events.ROTATE:
             self._change_file(event)
-        elif event.is_in_file and event.kind not in (log_events.HEARTBEAT, log_events.HEARTBEAT_2):
+        elif event.is_in_file and event.kind not in _IDLE:
             self._check_begun(event)
             self._tell(event)
-        if event.is_in_file and event.kind not in (log_events.ROTATE, log_events.HEARTBEAT, log_events.HEARTBEAT_2):
+        if event.is_in_file and event.kind not in (log_events.ROTATE, *_IDLE):
             self._at = LogPlace(self._at.file, event.end)
             if not self._within:
                 self._keep_place()
@@ -318,18 +321,14 @@ class BinlogReader:
     def _rows_of(self, table: TableMap, event: LogEvent) -> None:
         rows, operation = log_events.rows_of(event), log_events.ROWS[event.kind]
         everything = (1 << rows.columns) - 1
-        partial = any(int.from_bytes(one, "little") & everything != everything for one in rows.present)
-        why = table.unfit or ("Its session has logged a part of the columns: binlog_row_image" if partial else "")
+        is_part = any(int.from_bytes(one, "little") & everything != everything for one in rows.present)
+        why = table.unfit or ("Its session has logged a part of the columns: binlog_row_image" if is_part else "")
         if why:
             self._add(event, 0, lambda spot: self._writer.unreadable(why, table.name, event, rows.images))
             return
         for place, images in enumerate(table.rows(rows)):
-            self._add(
-                event,
-                place,
-                lambda spot, images=images: self._writer.change(table, operation, images, event, spot),  # type: ignore[misc]
-                lambda: self._writer.passed(table.name),
-            )
+            made = partial(self._writer.change, table, operation, images, event)
+            self._add(event, place, made, lambda: self._writer.passed(table.name))
 
     def _add(
         self, event: LogEvent, row: int, made: Callable[[Spot], Event], passed: Callable[[], None] | None = None
@@ -368,10 +367,3 @@ _TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
     log_events.XID: BinlogReader._ends_transaction,
     log_events.XA_PREPARE: BinlogReader._prepares,
 }
-
-
-def _holes(numbers: list[int], begin: int, behind: int) -> tuple[tuple[int, int], ...]:
-    ids = np.array(numbers, np.int64)
-    begins, ends = np.append(begin, ids + 1), np.append(ids, behind)
-    there = ends > begins
-    return tuple(zip(begins[there].tolist(), ends[there].tolist(), strict=True))

@@ -152,10 +152,9 @@ class MysqlChangesSource:
         if begun_at(self._options, self._where, ending.file) != ending.created:
             return f"{ending.file} is another file now: the log was begun again, or this is another server", oldest
         if place.at > files.sizes[place.file]:
-            behind = [LogPlace(one, FIRST_EVENT) for one in sorted(files.sizes) if one > place.file]
-            return f"{ending.file} is shorter than what was read of it: the server lost its end", [*behind, files.end][
-                0
-            ]
+            words = f"{ending.file} is shorter than what was read of it: the server lost its end"
+            later = [one for one in files.sizes if one > place.file]
+            return words, LogPlace(min(later), FIRST_EVENT) if later else files.end
         return "", oldest
 
     # ------------------------------------------------------------------------------------------------ how it is read
