@@ -17,8 +17,10 @@ from connect_core.api import kafka_connect, metrics, native, native_problems, ro
 from connect_core.api.guarding import Guarded, refused
 from connect_core.api.login import LoggedIn
 from connect_core.api.mounted import path_within
+from connect_core.service import kept_ledgers, kept_switches
 from connect_core.service.callers import NotAllowed
-from connect_core.service.kept_ledgers import KeptLedgers, keeping
+from connect_core.service.kept_ledgers import KeptLedgers
+from connect_core.service.kept_switches import KeptSwitches
 
 
 def made(*, gets_change: bool = False, login: bool = False, let_in: Callable[[ASGIApp], ASGIApp] = LoggedIn) -> FastAPI:
@@ -26,7 +28,7 @@ def made(*, gets_change: bool = False, login: bool = False, let_in: Callable[[AS
     says who calls; without it each request needs a token."""
     kept = KeptLedgers()
     middleware = [
-        Middleware(KeepingLedgers, kept=kept),
+        Middleware(Keeping, ledgers=kept),
         Middleware(Guarded, login=login),
         Middleware(WithoutTrailingSlash),
     ]
@@ -54,14 +56,14 @@ def made(*, gets_change: bool = False, login: bool = False, let_in: Callable[[AS
     return app
 
 
-class KeepingLedgers:
-    """An ASGI application whose requests read from ledgers that stay open."""
+class Keeping:
+    """An ASGI application whose requests read from ledgers that stay open, and ask Airflow for each other."""
 
-    def __init__(self, app: ASGIApp, kept: KeptLedgers) -> None:
-        self._app, self._kept = app, kept
+    def __init__(self, app: ASGIApp, ledgers: KeptLedgers) -> None:
+        self._app, self._ledgers, self._switches = app, ledgers, KeptSwitches()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with keeping(self._kept):
+        with kept_ledgers.keeping(self._ledgers), kept_switches.keeping(self._switches):
             await self._app(scope, receive, send)
 
 

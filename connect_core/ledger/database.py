@@ -7,18 +7,27 @@ ledger must not be carried across a fork.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Dialect, Engine, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    DisconnectionError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
 
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError, Retriable, Unreachable
@@ -35,6 +44,10 @@ ever: PostgreSQL ends such a session after this time."""
 
 LOCK_LIMIT_S = 12
 """How long a transaction waits for a lock: longer than a stopped session can keep it."""
+
+_RESTED = "rested"
+TRUSTED_S = 1.0
+"""For so long a connection that nobody used is taken for alive: to ask it takes as long as to ask for a row."""
 
 _WRITES = "ledger_writes"
 MANY = 500
@@ -100,13 +113,27 @@ def engine_for(url: URL) -> Engine:
     engine = sa.create_engine(
         url,
         connect_args=settings,
-        pool_pre_ping=True,
         pool_size=3,
         hide_parameters=True,
         executemany_mode="values_plus_batch",
     )
     event.listen(engine, "handle_error", _leave_read_only)
+    event.listen(engine, "checkin", _rests)
+    event.listen(engine, "checkout", partial(_require_alive, engine.dialect))
     return engine
+
+
+def _rests(_connection: object, record: Any) -> None:
+    record.info[_RESTED] = time.monotonic()
+
+
+def _require_alive(dialect: Dialect, connection: Any, record: Any, _proxy: object) -> None:
+    """A connection that has rested may have lost its server; the pool connects anew then."""
+    if time.monotonic() - record.info.get(_RESTED, math.inf) > TRUSTED_S:
+        try:
+            dialect.do_ping(connection)
+        except dialect.loaded_dbapi.Error as lost:
+            raise DisconnectionError from lost
 
 
 def _leave_read_only(context: sa.ExceptionContext) -> None:

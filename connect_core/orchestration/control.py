@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -69,22 +69,28 @@ def parse_now(home: Path | None, settings: Settings) -> None:
             airflow.parse_now(known[0].dag_id)
 
 
-def schedules(home: Path | None, settings: Settings, say: Callable[[str], None]) -> Schedules:
-    """Who runs the connectors of this home, and what its switches say. An Airflow that is away is told: nobody knows
-    then what is paused."""
-    try:
-        with airflow_of(home, settings) as airflow:
-            return Schedules(switches(airflow), names.RETRIES) if airflow else Schedules()
-    except Unreachable as error:
-        say(f"Airflow's switches are unknown: {error}")
-        return Schedules({}, names.RETRIES)
+def schedules(home: Path | None, settings: Settings) -> Schedules:
+    """Who runs the connectors of this home, and what its switches say. Raises Unreachable when an Airflow does that,
+    and it does not answer."""
+    return schedules_of(asked_switches(home, settings))
 
 
-def switches(airflow: Airflow) -> dict[str, Switch]:
-    """By connector."""
+def asked_switches(home: Path | None, settings: Settings, *, only_paused: bool = False) -> dict[str, Switch] | None:
+    """As `switches`; None where no Airflow runs the connectors."""
+    with airflow_of(home, settings) as airflow:
+        return switches(airflow, only_paused=only_paused) if airflow else None
+
+
+def schedules_of(switches: Mapping[str, Switch] | None) -> Schedules:
+    """None: no Airflow runs the connectors."""
+    return Schedules() if switches is None else Schedules(switches, names.RETRIES)
+
+
+def switches(airflow: Airflow, *, only_paused: bool = False) -> dict[str, Switch]:
+    """By connector; with `only_paused` those that are off."""
     found: dict[str, Switch] = {}
-    for dag in airflow.dags(tag="waybill"):
-        if dag.dag_id.startswith(names.LIVE_DAG):
+    for dag in airflow.dags(tag="waybill", prefix=names.LIVE_DAG, only_paused=only_paused):
+        if dag.dag_id.startswith(names.LIVE_DAG):  # Airflow may take a letter of the prefix for any letter
             found[dag.dag_id.removeprefix(names.LIVE_DAG)] = "paused" if dag.is_paused else "on"
     return found
 

@@ -87,12 +87,14 @@ class Airflow:
     def dag(self, dag_id: str) -> Dag:
         return _dag(self._send("GET", _path(dag_id)))
 
-    def dags(self, tag: str) -> list[Dag]:
-        """Every DAG with this tag that is not stale, by id."""
+    def dags(self, tag: str, *, prefix: str = "", only_paused: bool = False) -> list[Dag]:
+        """Every DAG with this tag that is not stale, by id; with a `prefix` those whose ids begin with it."""
         found: list[Dag] = []
+        wish: dict[str, Any] = {"tags": tag, "order_by": "dag_id", "limit": _PAGE}
+        wish |= {"dag_id_pattern": f"{prefix}%"} if prefix else {}
+        wish |= {"paused": True} if only_paused else {}
         while True:
-            wish = {"tags": tag, "order_by": "dag_id", "limit": _PAGE, "offset": len(found)}
-            answer = self._send("GET", "/api/v2/dags", params=wish)
+            answer = self._send("GET", "/api/v2/dags", params={**wish, "offset": len(found)})
             found += [_dag(told) for told in answer["dags"]]
             if len(answer["dags"]) < _PAGE:
                 return found

@@ -12,13 +12,14 @@ from typing import Literal
 
 from connect_core.config import ConnectorDocument, load_document, masked
 from connect_core.config.schema_contract import schema_contract
-from connect_core.errors import ConfigError, WaybillError
+from connect_core.errors import ConfigError, Unreachable, WaybillError
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Airflow
-from connect_core.replication.driver.status import Status, StatusFacts, Switch, facts, status_of
+from connect_core.replication.driver.status import Schedules, Status, StatusFacts, Switch, facts, status_of
 from connect_core.sdk.values import Json
 from connect_core.service import guarantees, partition_states
+from connect_core.service.kept_switches import kept_switches
 from connect_core.service.opened import AtWork, Opened, Say, ledger_exists, reading
 
 Wish = Literal["running", "paused", "stopped"]
@@ -86,8 +87,17 @@ def states(opened: Opened, connectors: Sequence[Connector], say: Say) -> dict[st
 
 def facts_of(opened: Opened, connectors: Sequence[Connector], say: Say) -> dict[str, StatusFacts]:
     """What that is judged by. `say` is told when nobody knows what is paused."""
-    schedules = control.schedules(opened.home, opened.settings, say)
-    return facts(opened.ledger, opened.settings, opened.home, schedules, connectors)
+    return facts(opened.ledger, opened.settings, opened.home, _schedules(opened, say), connectors)
+
+
+def _schedules(opened: Opened, say: Say) -> Schedules:
+    """An Airflow that is away is told: nobody knows then what is paused."""
+    kept = kept_switches()
+    try:
+        return (kept.schedules if kept else control.schedules)(opened.home, opened.settings)
+    except Unreachable as error:
+        say(f"Airflow's switches are unknown: {error}")
+        return control.schedules_of({})
 
 
 def set_state(opened: Opened, name: str, state: Wish) -> Json:
@@ -100,6 +110,8 @@ def set_state(opened: Opened, name: str, state: Wish) -> Json:
             opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
         if airflow:
             control.set_paused(airflow, name, state != "running")
+            if turned := kept_switches():
+                turned.forget()
             if before != state:
                 opened.ledger.note_switch(connector.uid, before, state, who=opened.settings.user)
             if state == "stopped":

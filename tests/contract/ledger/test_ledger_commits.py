@@ -122,8 +122,9 @@ def test_a_database_that_is_away_is_unreachable_and_its_password_is_not_told(tmp
     assert "sesame" not in str(told.value)
 
 
-def test_a_connection_that_was_ended_while_idle_is_replaced(worker: Worker, postgresql_ledger: str) -> None:
-    connection = psycopg2.connect(postgresql_ledger.replace("postgresql+psycopg2", "postgresql"))
+def end_connections(url: str) -> None:
+    """All of others."""
+    connection = psycopg2.connect(url.replace("postgresql+psycopg2", "postgresql"))
     try:
         connection.cursor().execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -131,4 +132,21 @@ def test_a_connection_that_was_ended_while_idle_is_replaced(worker: Worker, post
         )
     finally:
         connection.close()
+
+
+def test_a_connection_that_was_ended_while_idle_is_replaced(
+    worker: Worker, postgresql_ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connect_core.ledger.database.TRUSTED_S", 0.0)
+    end_connections(postgresql_ledger)
+    assert worker.plan(planned(Q0))
+
+
+def test_one_that_was_ended_just_before_fails_once(
+    worker: Worker, postgresql_ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connect_core.ledger.database.TRUSTED_S", 60.0)
+    end_connections(postgresql_ledger)
+    with pytest.raises(Unreachable):
+        worker.plan(planned(Q0))
     assert worker.plan(planned(Q0))

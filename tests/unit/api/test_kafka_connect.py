@@ -261,8 +261,8 @@ class Airflow:
     def __init__(self) -> None:
         self.queued: list[str] = []
 
-    def dags(self, *, tag: str) -> list[Dag]:
-        return [Dag("replicate.in", is_paused=False, is_stale=False, file_token="")]
+    def dags(self, *, tag: str, prefix: str, only_paused: bool) -> list[Dag]:
+        return [] if only_paused else [Dag("replicate.in", is_paused=False, is_stale=False, file_token="")]
 
     def runs(self, dag_id: str, *, states: tuple[str, ...], limit: int) -> list[str]:
         assert (dag_id, states) == ("replicate.in", ("queued",))

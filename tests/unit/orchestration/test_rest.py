@@ -73,6 +73,21 @@ def test_a_dag() -> None:
     assert (dag.dag_id, dag.is_paused, dag.is_stale, dag.file_token) == ("replicate.a", True, False, "x.y/z")
 
 
+def test_dags_come_page_by_page() -> None:
+    there = [{**DAG, "dag_id": f"replicate.{number:03}"} for number in range(150)]
+
+    def page(request: httpx.Request) -> httpx.Response:
+        begin = int(request.url.params["offset"])
+        return httpx.Response(200, json={"dags": there[begin : begin + int(request.url.params["limit"])]})
+
+    server = Server(page)
+    with talk(server) as airflow:
+        assert [dag.dag_id for dag in airflow.dags("waybill")] == [dag["dag_id"] for dag in there]
+        airflow.dags("waybill", prefix="replicate.", only_paused=True)
+    path = "/api/v2/dags?tags=waybill&order_by=dag_id&limit=100&dag_id_pattern=replicate.%25&paused=true&offset=100"
+    assert server.last[:2] == ("GET", path)
+
+
 @pytest.mark.parametrize("paused", [True, False])
 def test_pause(paused: bool) -> None:
     server = always(200, DAG)
