@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
-from connect_core.systems.mysql.source import MysqlChangedRows
+from connect_core.systems.mysql.source import MysqlChangedRows, MysqlWholeTable
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.postgresql.source import PostgresChangedRows
+from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresWholeTable
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.tables.changed import ChangedRows
+from connect_core.systems.tables.reading import TableRows
 from tests import mariadb, postgres_tables
 
 Database = mariadb.Database | postgres_tables.Database
@@ -61,7 +61,15 @@ class ChangedCase:
     def make(self, columns: str = "") -> None:
         self.database.run("DROP TABLE IF EXISTS t", f"CREATE TABLE t ({columns or self.columns})")
 
-    def source(self, **more: Any) -> ChangedRows[Any]:
+    def whole(self, **more: Any) -> TableRows[Any]:
+        """All of its rows in each run."""
+        return PostgresWholeTable(PostgresSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
+
+    @property
+    def _untimed(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options.items() if name not in ("timestamp", "delay_s")}
+
+    def source(self, **more: Any) -> TableRows[Any]:
         return _OfPostgres(PostgresSourceOptions.model_validate({**self.options, **more}))
 
     def append(self, values: Sequence[bytes | None]) -> None:
@@ -94,7 +102,10 @@ class ChangedCaseOfMysql(ChangedCase):
         super().__init__(database)
         self.partition = Partition(f"{database.name}.t")
 
-    def source(self, **more: Any) -> ChangedRows[Any]:
+    def whole(self, **more: Any) -> TableRows[Any]:
+        return MysqlWholeTable(MysqlSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
+
+    def source(self, **more: Any) -> TableRows[Any]:
         return _OfMysql(MysqlSourceOptions.model_validate({**self.options, **more}))
 
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def _source(options: MysqlSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.mysql.source import MysqlChangedRows, MysqlSource
+    from connect_core.systems.mysql.source import MysqlChangedRows, MysqlSource, MysqlWholeTable
 
+    if options.bulk:
+        return MysqlWholeTable(options, resources)
     return (MysqlChangedRows if options.timestamp else MysqlSource)(options, resources)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a table of MySQL as records: each once, or whenever it has changed."""
+"""Rows of a table of MySQL as records: each once, whenever it has changed, or all of them again and again."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.source import NumberedRows
+from connect_core.systems.tables.whole import WholeTable
 
 
 class _Rows(TableRows[MysqlSourceTable]):
@@ -79,3 +80,7 @@ class MysqlSource(_Rows, NumberedRows[MysqlSourceTable]):
 class MysqlChangedRows(_Rows, ChangedRows[MysqlSourceTable]):
     def now(self, asking: Cursor, table: MysqlSourceTable) -> float:
         return database_now(asking, table)
+
+
+class MysqlWholeTable(_Rows, WholeTable[MysqlSourceTable]):
+    """All that it needs is said above."""

@@ -19,7 +19,7 @@ from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, who_shows, writers
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_times import MANY, times_probed, to_come
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, times_probed, to_come
 
 _TIMES = """
 SELECT (SELECT COUNT(*) FROM information_schema.STATISTICS
@@ -38,14 +38,24 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
         try:
             table = read_source_table(asking, given)
             yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
-            yield from _times(asking, table) if table.time else _numbers(asking, table)
+            yield from _how_rows_are_found(asking, given, table)
             yield from _extent(asking, table)
-            open_ones = writers(asking, table, where)
+            if not given.bulk:
+                yield _open_transactions(asking, table, where)
         except (ConfigError, Refused, Unreachable) as error:
             yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
-            return
-        words = f"who writes the table is shown by {who_shows(asking)}"
-        yield ProbeResult(True, f"{words}; transactions at this moment: {len(open_ones)}")
+
+
+def _how_rows_are_found(asking: Cursor, given: MysqlSourceOptions, table: MysqlSourceTable) -> Iterator[ProbeResult]:
+    if given.bulk:
+        yield ProbeResult(True, EACH_RUN_READS_ALL)
+    else:
+        yield from _times(asking, table) if table.time else _numbers(asking, table)
+
+
+def _open_transactions(asking: Cursor, table: MysqlSourceTable, where: str) -> ProbeResult:
+    words = f"who writes the table is shown by {who_shows(asking)}"
+    return ProbeResult(True, f"{words}; transactions at this moment: {len(writers(asking, table, where))}")
 
 
 def _numbers(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:

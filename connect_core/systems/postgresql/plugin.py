@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def _source(options: PostgresSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresSource
+    from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresSource, PostgresWholeTable
 
+    if options.bulk:
+        return PostgresWholeTable(options, resources)
     return (PostgresChangedRows if options.timestamp else PostgresSource)(options, resources)
 
 

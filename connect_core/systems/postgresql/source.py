@@ -1,4 +1,4 @@
-"""Rows of a table of PostgreSQL as records: each once, or whenever it has changed."""
+"""Rows of a table of PostgreSQL as records: each once, whenever it has changed, or all of them again and again."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.source import NumberedRows
+from connect_core.systems.tables.whole import WholeTable
 
 
 class _Rows(TableRows[SourceTable]):
@@ -79,3 +80,7 @@ class PostgresSource(_Rows, NumberedRows[SourceTable]):
 class PostgresChangedRows(_Rows, ChangedRows[SourceTable]):
     def now(self, asking: cursor, table: SourceTable) -> float:
         return database_now(asking)
+
+
+class PostgresWholeTable(_Rows, WholeTable[SourceTable]):
+    """All that it needs is said above."""

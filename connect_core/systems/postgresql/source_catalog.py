@@ -99,7 +99,7 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     [attribute, required] = asking.fetchone() or (0, False)
     asking.execute(_INDEXES, (number, attribute))
     uniques = [bool(unique) for (unique,) in asking.fetchall()]
-    sequences = () if options.timestamp else _sequences(asking, number, attribute)
+    sequences = () if options.timestamp or options.bulk else _sequences(asking, number, attribute)
     for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
         raise ConfigError(wrong, where=where, next_step=step)
     by_name = {column.name: column for column in table.columns}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.values import Json
-from connect_core.systems.tables.guarantee import changed_rows
+from connect_core.systems.tables.guarantee import WHOLE_TABLE, changed_rows
 
 _NEW_ROWS = Guarantee(
     "exactly once",
@@ -24,4 +24,6 @@ _CHANGED_ROWS = changed_rows(
 
 
 def source_guarantee(options: Json) -> Guarantee:
+    if options.get("bulk"):
+        return WHOLE_TABLE
     return _CHANGED_ROWS if options.get("timestamp") else _NEW_ROWS

@@ -14,13 +14,15 @@ class PostgresSourceOptions(TableSourceOptions, PostgresOptions):
     """A table, and the columns that say which rows are new, or were changed."""
 
     table: Annotated[str, AfterValidator(checked_table)] = Field(
-        description="TABLE or SCHEMA.TABLE. Each row becomes a record once; with `timestamp` whenever it has changed",
+        description="TABLE or SCHEMA.TABLE. Each row becomes a record once; with `timestamp` whenever it has "
+        "changed, with `bulk` in each run",
         examples=["orders"],
     )
     incrementing: Annotated[str, AfterValidator(checked_name)] | None = Field(
         default=None,
         description="The column of whole numbers by which new rows are found: each row gets a higher one than those "
-        "before it; with `timestamp` one that tells rows apart. By default the primary key, if that is one such column",
+        "before it; with `timestamp` and `bulk` one that tells rows apart. By default the primary key, if that is one "
+        "such column",
         examples=["id"],
     )
     timestamp: Annotated[str, AfterValidator(checked_name)] | None = TIMESTAMP

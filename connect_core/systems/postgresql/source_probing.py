@@ -18,7 +18,7 @@ from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_times import MANY, times_probed, to_come
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, times_probed, to_come
 
 _TIMES = """
 SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -42,12 +42,19 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
         rights = list(_rights(asking, given))
         yield from rights
-        yield from _times(asking, given, table) if table.time else _numbers(asking, table)
+        yield from _how_rows_are_found(asking, given, table)
         if all(one.ok for one in rights) and (wrong := _unfit_rows(asking, given, table)):
             yield ProbeResult(False, f"{wrong}: name another column as incrementing")
-        if many := len(writers(asking, table)):
+        if not given.bulk and (many := len(writers(asking, table))):
             which = "of the database that are open" if table.time else "that write to it"
             yield ProbeResult(True, f"transactions {which} at this moment: {many} (pg_locks)")
+
+
+def _how_rows_are_found(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> Iterator[ProbeResult]:
+    if given.bulk:
+        yield ProbeResult(True, EACH_RUN_READS_ALL)
+    else:
+        yield from _times(asking, given, table) if table.time else _numbers(asking, table)
 
 
 def _times(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> Iterator[ProbeResult]:

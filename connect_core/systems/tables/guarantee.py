@@ -1,4 +1,4 @@
-"""What a table of any database promises as a source of rows that were changed (docs/guarantees.md)."""
+"""What a table of any database promises as a source of rows that were changed, or of all (docs/guarantees.md)."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def changed_rows(*of_the_database: str) -> Guarantee:
         ),
         "each row",
     )
+
+
+WHOLE_TABLE = Guarantee(
+    "exactly once",
+    (
+        "Each pass brings all rows again, each once, as it is when it is read. One that is inserted or deleted while"
+        " the pass lasts may be in it or not; deletes are not seen.",
+        "No row gets another number while a pass lasts.",
+    ),
+    "a pass over the table",
+)

@@ -142,14 +142,16 @@ def _tables(into: FlatWriter, key: str, value: Any) -> None:
 
 def _column(into: FlatWriter, key: str, value: Any) -> None:
     """Empty: the primary key is looked for, here too."""
-    if _mode_of(into) == "timestamp":
-        into.ignore(key, "mode=timestamp tells rows apart by the primary key")
+    if (mode := _mode_of(into)) in ("timestamp", "bulk"):
+        into.ignore(key, f"mode={mode} tells rows apart by the primary key")
     elif str(value).strip():
         into.put(key, "incrementing", str(value).strip())
 
 
 def _source_mode(into: FlatWriter, key: str, value: Any) -> None:
-    if _mode_of(into) not in ("incrementing", *_TIMED):
+    if _mode_of(into) == "bulk":
+        into.put(key, "bulk", True)
+    elif _mode_of(into) not in ("incrementing", *_TIMED):
         into.refuse(key, f"{value!r} is not available: {_MODE}")
     elif _mode_of(into) in _TIMED and not _names(into.given.get("timestamp.column.name")):
         into.refuse(key, f"{value!r} needs timestamp.column.name, a column with the time of the last change")
@@ -158,7 +160,7 @@ def _source_mode(into: FlatWriter, key: str, value: Any) -> None:
 def _time_column(into: FlatWriter, key: str, value: Any) -> None:
     names = _names(value)
     if _mode_of(into) not in _TIMED:
-        into.ignore(key, "mode=incrementing reads new rows alone")
+        into.ignore(key, f"mode={_mode_of(into)} reads no times")
     elif len(names) > 1:
         into.refuse(key, "one column has the time of the last change, and takes no NULL")
     elif names:
@@ -222,8 +224,8 @@ _SINK: Mapping[str, FlatHandler] = {
 _SINK_MUST = {URL: "where the database is", "connection.user": "who writes"}
 _TIMED = ("timestamp", "timestamp+incrementing")
 _MODE = (
-    "there are incrementing, timestamp and timestamp+incrementing; a stream of changes (postgresql_changes) has updates"
-    " and deletes too"
+    "there are bulk, incrementing, timestamp and timestamp+incrementing; a stream of changes (postgresql_changes) has"
+    " updates and deletes too"
 )
 _SOURCE: Mapping[str, FlatHandler] = {
     **_CONNECTION,

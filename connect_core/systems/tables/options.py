@@ -132,6 +132,14 @@ TIMESTAMP: Any = Field(
 )
 
 
+BULK: Any = Field(
+    default=False,
+    description="Each run reads the whole table again; in a window, and with `schedule: {on_change: true}`, each "
+    "`every_s`. By default each row is read once",
+    examples=[True],
+)
+
+
 class TableSourceOptions(DatabaseOptions):
     """By which rows a table is read, and when."""
 
@@ -154,6 +162,7 @@ class TableSourceOptions(DatabaseOptions):
         json_schema_extra={"policy": True},
     )
     timestamp: str | None = TIMESTAMP
+    bulk: bool = BULK
     delay_s: float = Field(
         default=1.0,
         ge=0.05,
@@ -170,6 +179,8 @@ class TableSourceOptions(DatabaseOptions):
     def _delay_goes_with_timestamp(self) -> Self:
         if "delay_s" in self.model_fields_set and not self.timestamp:
             raise ValueError("delay_s goes with timestamp")
+        if self.bulk and self.timestamp:
+            raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
         return self
 
 

@@ -124,6 +124,13 @@ def test_a_table_has_the_name_of_its_topic(read: Read) -> None:
     assert read(given).data["sink"]["mysql"]["table"] == "orders"
 
 
+def test_bulk_reads_the_whole_table_by_its_primary_key(read: Read) -> None:
+    found = read({**SOURCE, "mode": "bulk"})
+    source = found.data["source"]["postgresql"]
+    assert (source["bulk"], "incrementing" in source, source["every_s"]) == (True, False, 0.5)
+    assert any("tells rows apart" in notice for notice in found.notices)
+
+
 @pytest.mark.parametrize(
     ("given", "key", "words"),
     [
@@ -141,7 +148,7 @@ def test_a_table_has_the_name_of_its_topic(read: Read) -> None:
         ({**SINK, "pk.mode": "kafka"}, "pk.mode", "record_value"),
         ({**SINK, "connect.topicnames": "a;b"}, "table.name.format", "one table"),
         ({key: value for key, value in SINK.items() if key != "waybill.fields"}, "waybill.fields", "is missing"),
-        ({**SOURCE, "mode": "bulk"}, "mode", "there are incrementing, timestamp and timestamp+incrementing"),
+        ({**SOURCE, "mode": "query"}, "mode", "there are bulk, incrementing, timestamp and timestamp+incrementing"),
         ({**SOURCE, "mode": "timestamp"}, "mode", "needs timestamp.column.name"),
         ({**TIMED, "timestamp.column.name": "changed,made"}, "timestamp.column.name", "takes no NULL"),
         ({**TIMED, "timestamp.delay.interval.ms": "long"}, "timestamp.delay.interval.ms", "milliseconds"),

@@ -1,4 +1,4 @@
-"""What `check --probe` says of a column with the time of a row's last change."""
+"""What `check --probe` says of how rows are found that are to be read: by the time of their last change, or all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.systems.tables.passes import TimeWindow, second_behind
 
+EACH_RUN_READS_ALL = "each run reads all of them again"
 MANY = 1_000
 """Rows are counted up to so many."""
 _LATER_S = 60
