@@ -33,7 +33,7 @@ from connect_core.config.neighbours import (
     Neighbour,
     StreamBeside,
     another_source,
-    shared_files,
+    unfit_files,
     unfit_neighbours,
 )
 from connect_core.config.registries import unallowed_registries
@@ -155,11 +155,11 @@ def taken_files(
     settings: Settings,
 ) -> Sequence[str]:
     """Why a stream cannot have the target that it wants for itself: the connectors that there are (`standing`, by
-    name), or streams `beside` their live ones, write the same file."""
+    name), or streams `beside` their live ones, write the same file, or read it."""
     live = (Written(data, f"connector {name}") for name, data in standing.items())
     others = [each for one in live for each in _examined(one, home, settings).neighbours()]
     ours = _of_streams([wanted], home, settings)
-    return [words for _, _, words in shared_files(ours, [*others, *_of_streams(beside, home, settings)])]
+    return [words for _, _, words in unfit_files(ours, others, _of_streams(beside, home, settings))]
 
 
 def _of_streams(beside: Sequence[StreamBeside], home: Path | None, settings: Settings) -> list[Neighbour]:

@@ -72,9 +72,16 @@ def unfit_neighbours(
 ) -> Iterator[Wrong]:
     """What is wrong with the documents that are `given`, side by side and beside the `others`, which stay. Streams
     `beside` the live ones only have their files for themselves: they end."""
-    yield from shared_files(given, [*others, *beside])
-    yield from _files_handed_over(given, others)
+    yield from unfit_files(given, others, beside)
     yield from _circles(given, [*given, *others])
+
+
+def unfit_files(
+    given: Sequence[Neighbour], others: Sequence[Neighbour], beside: Sequence[Neighbour]
+) -> Iterator[Wrong]:
+    """As far as files are concerned."""
+    yield from _shared_files(given, [*others, *beside])
+    yield from _files_handed_over(given, [*others, *beside])
 
 
 def another_source(data: Json, before: Json) -> tuple[Place, str] | None:
@@ -97,7 +104,7 @@ def _system(end: object) -> str:
 # ---------------------------------------------------------------------------------------------------------- one writer
 
 
-def shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
+def _shared_files(given: Sequence[Neighbour], others: Sequence[Neighbour]) -> Iterator[Wrong]:
     """What of the `given` writes a file that another one of them writes, or one of the `others`."""
     writers = {key: one for one in others for path in one.writes.paths for key in _keys(path)}
     for one in given:

@@ -44,6 +44,7 @@ from connect_core.ledger.schema import check, file_identity, is_made, require_cu
 from connect_core.ledger.settling import Settling
 from connect_core.ledger.standings import Standing, Standings
 from connect_core.ledger.tracing import BegunRange, Traces
+from connect_core.ledger.writers import Writers, WritersChanged, WritersSeen
 
 __all__ = [
     "OPEN_STATES",
@@ -84,6 +85,8 @@ __all__ = [
     "StreamSums",
     "TargetWriter",
     "Wanted",
+    "WritersChanged",
+    "WritersSeen",
     "check",
     "file_identity",
     "is_made",
@@ -120,6 +123,7 @@ class Ledger(
     Operations,
     FirstAnswers,
     Standings,
+    Writers,
 ):
     """An open ledger; threads may share it, forked processes must open their own. Close it, or use it with `with`."""
 

@@ -20,6 +20,7 @@ from connect_core.ledger.connectors import locked
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.rows import position_row
 from connect_core.ledger.tables import BACKFILLS, OFFSETS
+from connect_core.ledger.writers import WritersSeen, require_seen
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import LIVE, Json, Part, Position
 
@@ -52,15 +53,19 @@ class Backfill:
 class Backfills(Transactions):
     """The backfills' part of the ledger."""
 
-    def begin_backfill(self, wanted: Backfill) -> Backfill:
+    def begin_backfill(self, wanted: Backfill, seen: WritersSeen | None = None) -> Backfill:
         """Stores it with its first positions, and returns what is stored: the first who begins a stream has said what
-        it moves; whoever comes later gets that.
+        it moves; whoever comes later gets that. `seen` is what it was checked beside.
 
-        Raises ConfigError when there is no such connector, or the ledger's tables are older than backfills.
+        Raises ConfigError when there is no such connector, or the ledger's tables are older than backfills, and
+        WritersChanged.
         """
         if wanted.stream == LIVE or not wanted.parts:
             raise ValueError(f"stream {wanted.stream!r} with {len(wanted.parts)} parts is no backfill")
         with self._write() as connection:
+            if stored := stored_backfill(connection, wanted.uid, wanted.stream):
+                return stored
+            require_seen(connection, seen)
             locked(connection, wanted.uid)  # whoever comes at the same moment waits here, and sees the row
             stored = stored_backfill(connection, wanted.uid, wanted.stream)
             return stored or inserted(connection, wanted)

@@ -22,6 +22,7 @@ from connect_core.ledger.auditing import CREATED, note
 from connect_core.ledger.database import Transactions, now
 from connect_core.ledger.differences import differences
 from connect_core.ledger.tables import ASSIGNMENTS, CONNECTOR_REVISIONS, CONNECTORS
+from connect_core.ledger.writers import WritersSeen, require_seen
 from connect_core.sdk.values import Json
 
 TARGET_STATES = ("running", "paused", "stopped")
@@ -117,14 +118,18 @@ class Connectors(Transactions):
         made_from: Mapping[str, int] | None = None,
         flat: Mapping[str, Json] | None = None,
         begins: str = TARGET_STATES[0],
+        seen: WritersSeen | None = None,
     ) -> dict[str, Applied]:
         """Each document by the name of its connector, in one transaction: all of them or none. `made_from` has the
         revision for those that were made from what the ledger had, 0 where it had none; `flat` what those were
-        translated from that were. `begins` is the target state of those that are new.
+        translated from that were. `begins` is the target state of those that are new, `seen` what they were checked
+        beside.
 
-        Raises Retriable when another `apply` made one of the names, or such a revision, at the same moment.
+        Raises Retriable when another `apply` made one of the names, or such a revision, at the same moment, and
+        WritersChanged.
         """
         with self._write() as connection:
+            require_seen(connection, seen)
             for name, revision in sorted((made_from or {}).items()):
                 _lock_name(connection, name)
                 _check_revision(_live(connection, name), name, revision)

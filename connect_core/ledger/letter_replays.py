@@ -36,6 +36,7 @@ from connect_core.ledger.dead_letters import (
 )
 from connect_core.ledger.rows import storable
 from connect_core.ledger.tables import BACKFILLS, DEAD_LETTERS, RANGES
+from connect_core.ledger.writers import WritersSeen, require_seen
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Part
 from connect_core.work import Letter, Letters, Receipt
@@ -105,11 +106,19 @@ class LetterReplays(Transactions):
             return _choice(connection, uid, wanted, partitions, again)
 
     def begin_letter_replay(
-        self, draft: Backfill, wanted: Wanted, partitions: Collection[Partition], *, again: bool = False
+        self,
+        draft: Backfill,
+        wanted: Wanted,
+        partitions: Collection[Partition],
+        *,
+        again: bool = False,
+        seen: WritersSeen | None = None,
     ) -> Backfill | None:
         """Stores a replay with the letters that it takes, which are its own from then on. None when there are none.
-        Of a stream that somebody has begun already: what is stored."""
+        Of a stream that somebody has begun already: what is stored. `seen` is what it was checked beside. Raises
+        WritersChanged."""
         with self._write() as connection:
+            require_seen(connection, seen)
             locked(connection, draft.uid)
             if stored := stored_backfill(connection, draft.uid, draft.stream):
                 return stored

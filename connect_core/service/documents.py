@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_core.config import Checked, Written, WrittenDocuments, difference, read_paths
-from connect_core.config.evolved_fields import evolves
 from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
@@ -19,7 +18,7 @@ from connect_core.service.opened import Say, ledger_exists, reading, storing, su
 
 if TYPE_CHECKING:
     from connect_core.config import StreamBeside
-    from connect_core.ledger import Connector, Ledger
+    from connect_core.ledger import Connector, Ledger, WritersSeen
     from connect_core.sdk.values import Json
 
 __all__ = [
@@ -66,8 +65,8 @@ def apply_one(
     """The same for one document, native or flat, that is no file; its name is `name`, whatever it says. Its change. A
     connector that is new has the target state `begins`. `made_from` is the revision that the document was made from, 0
     for one that is to be new: raises Retriable where another one is there."""
-    seen = None if made_from is None else {name: made_from}
-    (change,) = apply_written(_one(name, data), why, say, begins=begins, seen=seen)
+    of_caller = None if made_from is None else {name: made_from}
+    (change,) = apply_written(_one(name, data), why, say, begins=begins, made_from=of_caller)
     return change
 
 
@@ -88,12 +87,39 @@ def apply_written(
     infer_again: bool = False,
     agree: Show = lambda _: None,
     begins: str = "running",
-    seen: Mapping[str, int] | None = None,
+    made_from: Mapping[str, int] | None = None,
 ) -> list[Json]:
-    """As `apply`, of documents that need be no files. `begins` is that of `apply_one`; `seen` are by name the revisions
-    that documents were made from, each as there."""
+    """As `apply`, of documents that need be no files. `begins` is that of `apply_one`; `made_from` are by name the
+    revisions that documents were made from, each as there. Of what others store meanwhile they are checked beside that,
+    too."""
+    from connect_core.ledger import WritersChanged
+
+    agreed: list[Json] = []
+
+    def agree_once(changed: list[Json]) -> None:
+        if changed != agreed:
+            agree(changed)
+            agreed[:] = changed
+
+    while True:
+        try:
+            return _applied(written, why, say, infer_again, agree_once, begins, made_from or {})
+        except WritersChanged:
+            continue
+
+
+def _applied(
+    written: WrittenDocuments,
+    why: str,
+    say: Say,
+    infer_again: bool,
+    agree: Show,
+    begins: str,
+    made_from: Mapping[str, int],
+) -> list[Json]:
     from connect_core.orchestration import control
 
+    seen = _writers_seen()
     known, deleted = _known()
     checked = _checked(written, known, infer_again)
     changes = _changes(checked, known, deleted)
@@ -104,15 +130,16 @@ def apply_written(
     with storing() as opened:
         changes = _changes(checked, *_known_to(opened.ledger))
         documents = {item.document.name: item.data for item in checked}
-        made_from = {
-            name: known[name].revision if name in known else 0
-            for name, data in documents.items()
-            if stored_fields(data) is not None or evolves(data)
-        }
-        made_from |= {name: revision for name, revision in (seen or {}).items() if name in documents}
+        of_callers = {name: revision for name, revision in made_from.items() if name in documents}
         flat = {item.document.name: item.flat for item in checked if item.flat is not None}
         applied = opened.ledger.apply_all(
-            documents, who=opened.settings.user, why=why, made_from=made_from, flat=flat, begins=begins
+            documents,
+            who=opened.settings.user,
+            why=why,
+            made_from=of_callers,
+            flat=flat,
+            begins=begins,
+            seen=seen,
         )
         for change in changes:
             connector = applied[change["name"]].connector
@@ -202,6 +229,15 @@ def _known() -> tuple[_ByName, _ByName]:
         return {}, {}
     with reading() as opened:
         return _known_to(opened.ledger)
+
+
+def _writers_seen() -> WritersSeen:
+    from connect_core.ledger import WritersSeen
+
+    if not ledger_exists():
+        return WritersSeen()
+    with reading() as opened:
+        return opened.ledger.writers_seen()
 
 
 def documents_known(say: Say) -> dict[str, Json]:

@@ -44,7 +44,7 @@ def apply(
         if preview:
             return documents.written_would_change(written, say)
         try:
-            return documents.apply_written(written, why, say, seen=made_from)
+            return documents.apply_written(written, why, say, made_from=made_from)
         except Retriable:
             for name, revision in (made_from or {}).items():
                 found = visible_one(name)

@@ -13,9 +13,10 @@ from dataclasses import replace
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
-from connect_core.ledger import REPLAY_KIND, Backfill, LetterChoice, Wanted, new_run_id, replay_stream
+from connect_core.ledger import REPLAY_KIND, Backfill, LetterChoice, Wanted, WritersSeen, new_run_id, replay_stream
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.start import require_apart
+from connect_core.replication.backfill.targets import stored_beside
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import ByOffset
@@ -55,7 +56,13 @@ def begun_letters(
     require_apart(context, settings, resolved, draft)
     _require_named(context, {partition for partition, _ in choice.sent})
     shown = replace(wanted, newest=choice.newest)
-    return ledger.begin_letter_replay(draft, shown, ledger.partitions(connector.uid).keys(), again=again)
+    partitions = ledger.partitions(connector.uid).keys()
+
+    def store(seen: WritersSeen) -> Backfill | None:
+        require_apart(context, settings, resolved, draft)
+        return ledger.begin_letter_replay(draft, shown, partitions, again=again, seen=seen)
+
+    return stored_beside(ledger, store)
 
 
 def _require_any_order(resolved: Resolved) -> None:

@@ -16,7 +16,7 @@ from datetime import datetime
 from connect_core import clock, systems
 from connect_core.config import Resolved, Settings, revealed, sink_changes
 from connect_core.errors import ConfigError
-from connect_core.ledger import Backfill, new_run_id, replays_letters
+from connect_core.ledger import Backfill, WritersSeen, new_run_id, replays_letters
 from connect_core.replication.backfill.request import Request, check, moments, parse_option, stream_of
 from connect_core.replication.backfill.run import backfill_resolved
 from connect_core.replication.backfill.select import (
@@ -28,7 +28,7 @@ from connect_core.replication.backfill.select import (
     by_receipts,
     looked_at,
 )
-from connect_core.replication.backfill.targets import require_free
+from connect_core.replication.backfill.targets import require_free, stored_beside
 from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.context import RunContext
 from connect_core.sdk.records import Partition
@@ -71,7 +71,13 @@ def begun(context: RunContext, settings: Settings, request: Request, *, who: str
         context.listener.log(notice)
     if not selected.parts:
         return None
-    return ledger.begin_backfill(replace(draft, parts=selected.parts))
+    whole = replace(draft, parts=selected.parts)
+
+    def store(seen: WritersSeen) -> Backfill:
+        require_apart(context, settings, resolved, draft)
+        return ledger.begin_backfill(whole, seen)
+
+    return stored_beside(ledger, store)
 
 
 def _draft(context: RunContext, settings: Settings, request: Request, stream: str, who: str) -> Backfill:

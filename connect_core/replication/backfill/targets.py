@@ -5,12 +5,17 @@ A file has one writer: the live stream of a connector, also of one that has not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from connect_core import systems
 from connect_core.config import Resolved, Settings, StreamBeside, diverted, taken_files
 from connect_core.errors import ConfigError
-from connect_core.ledger import Backfill, Ledger
+from connect_core.ledger import Backfill, Ledger, WritersChanged, WritersSeen
 from connect_core.replication.driver.context import RunContext
 from connect_core.replication.driver.errors import target_taken
+
+Stored = TypeVar("Stored")
 
 
 def targets_beside(ledger: Ledger) -> list[StreamBeside]:
@@ -42,5 +47,16 @@ def require_free(context: RunContext, draft: Backfill, resolved: Resolved, setti
         raise target_taken(others[0], where)
     standing = {one.name: one.document for one in ledger.connectors()}
     wanted = stream_beside(ledger, draft, name)
-    if taken := taken_files(wanted, standing, targets_beside(ledger), context.home, settings):
+    # Another task of the same backfill may have stored it meanwhile.
+    beside = [one for one in targets_beside(ledger) if (one.connector, one.stream) != (name, draft.stream)]
+    if taken := taken_files(wanted, standing, beside, context.home, settings):
         raise ConfigError(taken[0], where=where, next_step="Name another target with --sink")
+
+
+def stored_beside(ledger: Ledger, store: Callable[[WritersSeen], Stored]) -> Stored:
+    """What `store` stores, once it has checked it. It is called again when others have stored something meanwhile."""
+    while True:
+        try:
+            return store(ledger.writers_seen())
+        except WritersChanged:
+            continue

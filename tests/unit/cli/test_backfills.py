@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,6 +211,77 @@ def test_no_connector_takes_the_file_of_a_backfill_that_may_go_on(failed: bool, 
     assert (refused.code, told in refused.err) == (2, True)
     assert waybill("backfills", "cancel", "copy", "one").code == 0
     assert apply_later(waybill, copied, "out/again.txt").code == 0
+
+
+def test_a_connector_that_comes_while_a_backfill_is_checked_keeps_its_file(
+    waybill: Waybill, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storing = Ledger.begin_backfill
+
+    def behind_another(ledger: Ledger, *given: Any) -> Backfill:
+        monkeypatch.setattr(Ledger, "begin_backfill", storing)
+        assert apply_later(waybill, copied, "out/new.txt").code == 0
+        return storing(ledger, *given)
+
+    monkeypatch.setattr(Ledger, "begin_backfill", behind_another)
+    refused = waybill("backfill", "copy", "--range", ":0-4", "--sink", "path=out/new.txt")
+    assert (refused.code, "out/new.txt is also written by connector later" in refused.err) == (2, True)
+    assert waybill("backfills", "list", "--json").json["backfills"] == []
+    assert not (copied / "out" / "new.txt").exists()
+
+
+def test_a_backfill_that_comes_while_a_document_is_checked_keeps_its_file(
+    waybill: Waybill, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storing = Ledger.apply_all
+
+    def behind_another(ledger: Ledger, *given: Any, **more: Any) -> Any:
+        monkeypatch.setattr(Ledger, "apply_all", storing)
+        part = Part(Partition(f"{copied}/logs/a.log"), 0, 0, 14)
+        uid, sink = ledger.connector("copy").uid, {"path": f"{copied}/out/new.txt"}
+        ledger.begin_backfill(Backfill(uid, "backfill-one", "backfill", 1, {}, (part,), sink, "ann"))
+        return storing(ledger, *given, **more)
+
+    monkeypatch.setattr(Ledger, "apply_all", behind_another)
+    refused = apply_later(waybill, copied, "out/new.txt")
+    assert (refused.code, "is also written by connector copy in backfill-one" in refused.err) == (2, True)
+    with ledger_of(copied) as ledger:
+        assert ledger.connector_named("later") is None
+
+
+def test_the_tasks_of_one_backfill_may_begin_it_at_once(
+    waybill: Waybill, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task has stored it while this one checked: that is no other writer."""
+    storing = Ledger.begin_backfill
+
+    def behind_its_twin(ledger: Ledger, *given: Any) -> Backfill:
+        monkeypatch.setattr(Ledger, "begin_backfill", storing)
+        storing(ledger, *given)
+        ledger.apply("unrelated", ledger.connector("copy").document | {"name": "unrelated"}, who="ann")
+        return storing(ledger, *given)
+
+    monkeypatch.setattr(Ledger, "begin_backfill", behind_its_twin)
+    assert waybill("backfill", "copy", "--range", ":0-4", "--id", "one", "--sink", "path=out/new.txt").code == 0
+
+
+def test_no_backfill_writes_a_file_that_another_connector_reads(waybill: Waybill, copied: Path) -> None:
+    assert apply_later(waybill, copied, "out/later.txt").code == 0
+    refused = waybill("backfill", "copy", "--range", ":0-4", "--sink", "path=other/new.log")
+    assert (refused.code, "connector later reads this file" in refused.err) == (2, True)
+    assert waybill("backfills", "list", "--json").json["backfills"] == []
+
+
+def test_no_connector_reads_the_file_of_a_backfill_that_may_go_on(waybill: Waybill, copied: Path) -> None:
+    (copied / "other").mkdir()
+    with ledger_of(copied) as ledger:
+        uid, part = ledger.connector("copy").uid, Part(Partition(f"{copied}/logs/a.log"), 0, 0, 14)
+        sink = {"path": f"{copied}/other/new.log"}
+        ledger.begin_backfill(Backfill(uid, "backfill-one", "backfill", 1, {}, (part,), sink, "ann"))
+    refused = apply_later(waybill, copied, "out/later.txt")
+    assert (refused.code, "that connector copy in backfill-one writes" in refused.err) == (2, True)
+    assert waybill("backfills", "cancel", "copy", "one").code == 0
+    assert apply_later(waybill, copied, "out/later.txt").code == 0
 
 
 def test_a_backfill_whose_connector_is_deleted_meanwhile_is_no_success(
