@@ -93,8 +93,8 @@ class Operations(Transactions):
         return self._operation_stepped(number, ("queued",), state="running", begun_at=now())
 
     def note_progress(self, number: str, progress: Json) -> bool:
-        """False where it is not running any more."""
-        return self._operation_stepped(number, ("running",), progress=progress)
+        """False where it is over; one that was cancelled tells how far it has come by then."""
+        return self._operation_stepped(number, ("running", "cancelled"), progress=progress)
 
     def end_operation(
         self, number: str, state: OperationState, *, result: Json | None = None, problem: Json | None = None

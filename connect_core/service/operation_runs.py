@@ -31,8 +31,9 @@ def execute(opened: AtWork, number: str, end: Callable[[], None]) -> bool:
     mine = replace(opened, settings=opened.settings.model_copy(update={"user": operation.who}))
     done = Event()
     Thread(target=_looks, args=(mine, operation, done, end), daemon=True).start()
+    teller = OperationTeller(ledger, number)
     try:
-        result = KINDS[operation.kind].do(mine, operation, OperationTeller(ledger, number))
+        result = _done(mine, operation, teller)
     except CalledOff as error:
         ledger.end_operation(number, "cancelled", problem=problem_of(error))
         return True
@@ -43,6 +44,13 @@ def execute(opened: AtWork, number: str, end: Callable[[], None]) -> bool:
     moved, problem = json.loads(json.dumps(result, default=plain)), _problem_of_run(result)
     ledger.end_operation(number, "cancelled" if problem else "succeeded", result=moved, problem=problem)
     return True
+
+
+def _done(opened: AtWork, operation: Operation, teller: OperationTeller) -> Json:
+    try:
+        return KINDS[operation.kind].do(opened, operation, teller)
+    finally:
+        teller.tell_the_last()
 
 
 def _problem_of_run(result: Json) -> Json | None:
@@ -73,6 +81,7 @@ class OperationTeller:
         self._ledger, self._number, self._lock = ledger, number, Lock()
         self._tasks: dict[int, Progress] = {}
         self._told_at = 0.0
+        self._untold: Json | None = None
         self.listener = RunListener(lambda text: None, self._progress)
 
     def positions(self, done: int, planned: int) -> None:
@@ -85,11 +94,19 @@ class OperationTeller:
         done, planned = sum(one.done for one in tasks), sum(one.planned for one in tasks)
         self._tell({"done": done, "planned": planned, "records": sum(one.records for one in tasks)}, done == planned)
 
+    def tell_the_last(self) -> None:
+        """How far it has come at its end, whatever that is."""
+        with self._lock:
+            progress, self._untold = self._untold, None
+        if progress is not None:
+            self._ledger.note_progress(self._number, progress)
+
     def _tell(self, progress: Json, last: bool) -> None:
         with self._lock:
+            self._untold = progress
             if not last and time.monotonic() - self._told_at < _TELL_EVERY_S:
                 return
-            self._told_at = time.monotonic()
+            self._told_at, self._untold = time.monotonic(), None
         self._ledger.note_progress(self._number, progress)
 
 

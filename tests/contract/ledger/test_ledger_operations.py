@@ -51,11 +51,22 @@ def test_an_operation_from_its_beginning_to_its_end(ledger: Ledger, uid: str) ->
     assert next((one.action, one.detail) for one in ledger.audit(uid)) == ("begin backfill", {"operation": made.id})
 
 
+def test_one_that_was_cancelled_tells_how_far_it_has_come(ledger: Ledger, uid: str) -> None:
+    made = add(ledger, uid)
+    ledger.begin_operation(made.id)
+    ledger.end_operation(made.id, "cancelled")
+    assert ledger.note_progress(made.id, {"done": 3})
+    ended = ledger.operation(made.id)
+    assert ended is not None
+    assert (ended.state, ended.progress) == ("cancelled", {"done": 3})
+
+
 def test_what_is_over_stays_as_it_is(ledger: Ledger, uid: str) -> None:
     made = add(ledger, uid)
-    assert ledger.end_operation(made.id, "cancelled")
+    ledger.begin_operation(made.id)
+    assert ledger.end_operation(made.id, "failed")
     before = ledger.operation(made.id)
-    assert not ledger.end_operation(made.id, "failed", problem={"detail": "x"})
+    assert not ledger.end_operation(made.id, "cancelled", problem={"detail": "x"})
     assert not ledger.begin_operation(made.id)
     assert not ledger.note_progress(made.id, {})
     assert ledger.operation(made.id) == before

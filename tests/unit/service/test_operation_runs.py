@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from connect_core.errors import ConfigError
 from connect_core.ledger import Connector, Ledger, Operation
 from connect_core.orchestration import control
 from connect_core.sdk.values import Json
@@ -102,6 +103,28 @@ def test_progress_is_that_of_all_tasks(opened: AtWork) -> None:
     teller.listener.progress(Progress(1, 10, 10, 4))
     teller.listener.progress(Progress(0, 10, 10, 3))
     assert now(opened.ledger, made).progress == {"done": 20, "planned": 20, "records": 7}
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["fails", "is cancelled"])
+def test_how_far_one_has_come_is_told_at_its_end(
+    cancelled: bool, opened: AtWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def do(mine: AtWork, operation: Operation, teller: OperationTeller) -> Json:
+        for records in (1, 2, 3):
+            teller.listener.progress(Progress(0, records, 10, records))
+        if cancelled:
+            mine.ledger.end_operation(operation.id, "cancelled")
+        raise ConfigError("no more")
+
+    kind = OperationKind("operator", lambda asked: None, do, lambda operation: "again")
+    monkeypatch.setattr(operation_runs, "KINDS", {**KINDS, "run": kind})
+    made = add(opened)
+    execute(opened, made.id, never)
+    ended = now(opened.ledger, made)
+    assert (ended.state, ended.progress) == (
+        "cancelled" if cancelled else "failed",
+        {"done": 3, "planned": 10, "records": 3},
+    )
 
 
 def _cancelled(ledger: Ledger, uid: str) -> None:
