@@ -50,6 +50,10 @@ class Given(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
+    def said(self, name: str) -> Any:
+        """The value of a field that was sent; None for one that was left out."""
+        return getattr(self, name) if name in self.model_fields_set else None
+
 
 Run = Annotated[str, Query(description="Only those of this run")]
 Partition = Annotated[str, Query(description="Only those of this partition")]

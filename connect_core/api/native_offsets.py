@@ -28,8 +28,8 @@ class UndoGiven(Given):
 
 
 class ImportGiven(Given):
-    """`exported` as the export has given it; with `preview` nothing is committed. `before` are offsets as a preview has
-    told them: nothing is committed where one is another now."""
+    """`exported` as the export has given it; with `preview` nothing is committed. `before` has the offset of
+    each of these partitions as a preview has told it: nothing is committed where one is another now."""
 
     exported: Annotated[ExportedOffsets, BeforeValidator(storable)]
     before: OffsetsByPartition = Field(default_factory=dict)
@@ -50,7 +50,7 @@ def add(routes: APIRouter) -> None:
 def undo_offset(name: Name, given: UndoGiven) -> Any:
     if not given.preview and "before" not in given.model_fields_set:
         raise malformed("before", "has to be the offset as a preview tells it: asked twice, it is undone once")
-    seen = {given.partition: given.before} if "before" in given.model_fields_set else {}
+    seen = {given.partition: given.before} if "before" in given.model_fields_set else None
     return JsonAnswer(native.undo(name, given.partition, _log.info, preview=given.preview, seen=seen))
 
 
@@ -59,5 +59,6 @@ def export_offsets(name: Name) -> Any:
 
 
 def import_offsets(name: Name, given: ImportGiven) -> Any:
-    told = native.taken_over(name, given.exported, _log.info, why=given.why, preview=given.preview, seen=given.before)
+    seen = given.said("before")
+    told = native.taken_over(name, given.exported, _log.info, why=given.why, preview=given.preview, seen=seen)
     return JsonAnswer(told)

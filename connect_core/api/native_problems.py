@@ -22,6 +22,7 @@ from connect_core.service.callers import NotAllowed
 from connect_core.service.first_answers import KeyInUse, KeyReused
 from connect_core.service.flat_connectors import hidden_text
 from connect_core.service.native_connectors import RevisionNeeded, Stale
+from connect_core.service.offsets import OffsetMoved
 from connect_core.service.standing_still import StillRuns
 from connect_core.service.visible import NotFound
 
@@ -37,10 +38,12 @@ class ProblemKind(NamedTuple):
     title: str
 
 
+_STALE = ProblemKind(412, "stale", "It was changed since")
 _BY_ERROR: tuple[tuple[type[WaybillError], ProblemKind], ...] = (
     (NotAllowed, ProblemKind(403, "not-allowed", "The caller may not do this")),
     (NotFound, ProblemKind(404, "not-found", "It is not there")),
-    (Stale, ProblemKind(412, "stale", "It was changed since")),
+    (Stale, _STALE),
+    (OffsetMoved, _STALE),
     (RevisionNeeded, ProblemKind(428, "revision-needed", "The request does not say what it was made from")),
     (KeyReused, ProblemKind(422, "key-reused", "The key was for another request")),
     (KeyInUse, ProblemKind(409, "key-in-use", "The first request is still worked on")),

@@ -30,8 +30,8 @@ Text = Annotated[str, Query()]
 
 
 class OffsetsGiven(Given):
-    """By partition the offset to read next; null for the oldest record. `before` are offsets as a preview has told
-    them: nothing is moved where one is another now."""
+    """By partition the offset to read next; null for the oldest record. `before` has the offset of each of these
+    partitions as a preview has told it: nothing is moved where one is another now."""
 
     offsets: OffsetsByPartition
     before: OffsetsByPartition = Field(default_factory=dict)
@@ -97,7 +97,8 @@ def show_offsets(name: Name, stream: Stream = "live") -> Any:
 
 
 def move_offsets(name: Name, given: OffsetsGiven, preview: Preview = False) -> Any:
-    return JsonAnswer(native.move(name, given.offsets, _log.info, why=given.why, preview=preview, seen=given.before))
+    seen = given.said("before")
+    return JsonAnswer(native.move(name, given.offsets, _log.info, why=given.why, preview=preview, seen=seen))
 
 
 def list_dead_letters(name: Name, words: ChosenLetters, limit: Limit = 100, after: After = "") -> Any:

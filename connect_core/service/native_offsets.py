@@ -14,14 +14,14 @@ from connect_core.service.opened import Say, reading, working
 from connect_core.service.standing_still import require_still
 from connect_core.service.visible import named
 
-Seen = Mapping[str, int | None]
-"""By partition its offset before, as a preview has told it."""
+Seen = Mapping[str, int | None] | None
+"""By partition its offset before, as a preview has told it; None where nobody has said it."""
 
 
 def undo(name: str, partition: str, say: Say, *, preview: bool, seen: Seen) -> Json:
     """Takes back the last change that a person made to a partition's position; it is a change itself. With `preview`
-    it says what that `repeats`, and changes nothing. Raises StillRuns, LeaseHeld while a run works on it, Retriable
-    where the offset is another one than was seen, and ConfigError where there is nothing to undo."""
+    it says what that `repeats`, and changes nothing. Raises StillRuns, LeaseHeld while a run works on it,
+    OffsetMoved where the offset is another one than was seen, and ConfigError where there is nothing to undo."""
     callers.require("admin", name)
     found = named(name)
     with working() as opened:

@@ -142,8 +142,8 @@ def move(
 ) -> Json:
     """Moves the committed positions of the live stream, all or none; None stands for the oldest record. `before` is
     what takes it back. With `preview` nothing is changed. `seen` are offsets before, as a preview has told them. Raises
-    NotAllowed, StillRuns, Retriable where one of these is another now, LeaseHeld while a run
-    works on one of these partitions, and ConfigError for a place where reading cannot go on."""
+    NotAllowed, StillRuns, OffsetMoved where one of these is another now, LeaseHeld while a run works on one of these
+    partitions, and ConfigError where `seen` has other partitions, and for a place where reading cannot go on."""
     callers.require("admin", name)
     found = named(name)
     if not wanted:

@@ -98,7 +98,7 @@ def imported(
 ) -> Json:
     """Commits them, all or none; other partitions stay where they are. Raises ConfigError where the source is
     not what it was when they were exported. With `preview` nobody is asked and nothing is committed. `seen`
-    are offsets before, as a preview has told them: raises Retriable where one is another now."""
+    are offsets before, as a preview has told them: raises as `require_seen` does."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     after = {
@@ -106,7 +106,7 @@ def imported(
         for one in taken.offsets
     }
     before = opened.ledger.positions(connector.uid, LIVE, list(after))
-    require_seen(connector, before, seen or {})
+    require_seen(connector, before, seen)
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         try:

@@ -13,7 +13,7 @@ from typing import Literal
 from connect_core import systems
 from connect_core.config import revealed
 from connect_core.config.faults import nearest
-from connect_core.errors import ConfigError, Retriable
+from connect_core.errors import ConfigError, Fault, Retriable
 from connect_core.ledger import Connector, LastChange, Lease, Repeats, task_lease_id
 from connect_core.planning import Assignment
 from connect_core.replication.driver.beginnings import keep_first
@@ -27,6 +27,10 @@ from connect_core.service.opened import AtWork, Opened, Say
 from connect_core.service.streams import of_stream
 
 __all__ = ["Agree", "LastChange", "Move", "Repeats", "committed", "history", "moved_together", "set_offset", "undo"]
+
+
+class OffsetMoved(ConfigError):
+    """An offset is another one now than the request says it was. The same request never holds again."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +132,13 @@ def set_offsets(
 ) -> Json:
     """Moves the committed positions of several partitions, all or none; None stands for the oldest record. `still` gets
     the connector when nobody else can work on these partitions any more, and raises where they may not be moved; `seen`
-    are offsets before, as somebody has agreed to the move: raises Retriable where one is another now. Where
-    each was `before` and is `after` it; with `preview` nothing is changed, and it says what each `repeats`."""
+    are offsets before, as somebody has agreed to the move: raises as `require_seen` does. Where each was `before` and
+    is `after` it; with `preview` nothing is changed, and it says what each `repeats`."""
     connector = opened.ledger.connector(name)
     assignment = assignment_of(opened, connector)
     parts = {partition_of(assignment, key): offset for key, offset in wanted.items()}
     before = opened.ledger.positions(connector.uid, LIVE, list(parts))
-    require_seen(connector, before, seen or {})
+    require_seen(connector, before, seen)
     with ExitStack() as resources:
         source = systems.source(revealed(opened.resolved(connector).source), resources)
         after = {one: _checked(source, one, before[one], at, f"connector {name}") for one, at in parts.items()}
@@ -178,12 +182,31 @@ def _checked(source: Source, partition: Partition, before: Position | None, offs
 
 
 def require_seen(
-    connector: Connector, before: Mapping[Partition, Position | None], seen: Mapping[str, int | None]
+    connector: Connector, before: Mapping[Partition, Position | None], seen: Mapping[str, int | None] | None
 ) -> None:
-    """Raises Retriable where an offset that somebody has `seen` is another now."""
-    for part, at in before.items():
-        if part.key in seen and seen[part.key] != _offset(at):
-            raise _moved_meanwhile(connector, part)
+    """Where somebody has `seen` offsets (None: nobody has), they are of each partition that is moved, and of no other:
+    else ConfigError, for a key that names nothing guards nothing. Raises OffsetMoved where one is another now."""
+    if seen is None:
+        return
+    moved = {part.key: _offset(at) for part, at in before.items()}
+    faults = [
+        *(f'names "{key}", which is not moved{nearest(key, moved)}' for key in sorted(seen.keys() - moved.keys())),
+        *(f'leaves out "{key}", which is moved' for key in sorted(moved.keys() - seen.keys())),
+    ]
+    if faults:
+        raise ConfigError(
+            "`before` names each partition that is moved, and no other; nothing was changed",
+            where=f"connector {connector.name}",
+            next_step="Send `before` as a preview of the same request has told it",
+            faults=tuple(Fault("before", fault) for fault in faults),
+        )
+    for key, at in moved.items():
+        if seen[key] != at:
+            raise OffsetMoved(
+                f"The offset was moved since: it is {_shown(at)} now, and not {_shown(seen[key])}; nothing was changed",
+                where=f"connector {connector.name}, partition {key}",
+                next_step="Ask for a preview again, and name the offset that it tells as `before`",
+            )
 
 
 def undo(
@@ -200,7 +223,7 @@ def undo(
     assignment = assignment_of(opened, connector)
     part = partition_of(assignment, partition)
     before, wanted, change = _undone(opened, connector, part)
-    require_seen(connector, {part: before}, seen or {})
+    require_seen(connector, {part: before}, seen)
     repeats = opened.ledger.repeats(connector.uid, LIVE, part, before, wanted)
     agree(Move(name, part.key, _offset(before), _offset(wanted), repeats, undone=change))
     with _leases(opened, connector, assignment, [part], say) as leases:
@@ -313,16 +336,14 @@ def _leases(
 
 def _require_unmoved(opened: Opened, connector: Connector, partition: Partition, before: Position | None) -> None:
     """Raises Retriable when the position is not the one any more that was agreed on. Asked under the lease."""
-    if opened.ledger.positions(connector.uid, LIVE, [partition])[partition] != before:
-        raise _moved_meanwhile(connector, partition)
-
-
-def _moved_meanwhile(connector: Connector, partition: Partition) -> Retriable:
-    return Retriable(
-        "A run moved the offset meanwhile; nothing was changed",
-        where=f"connector {connector.name}, partition {partition.key}",
-        next_step=f"Look where it is now (waybill offsets show {connector.name}), and ask for the change again",
-    )
+    now = opened.ledger.positions(connector.uid, LIVE, [partition])[partition]
+    if now != before:
+        raise Retriable(
+            "A run or another change moved the offset meanwhile:"
+            f" it is {_shown(_offset(now))} now, and was {_shown(_offset(before))}; nothing was changed",
+            where=f"connector {connector.name}, partition {partition.key}",
+            next_step=f"Look where it is now (waybill offsets show {connector.name}), and ask for the change again",
+        )
 
 
 def _moved(name: str, partition: str, before: Position | None, after: Position | None, repeats: Repeats) -> Json:
@@ -340,3 +361,7 @@ def _incarnation(position: Position | None) -> int | None:
 
 def _offset(position: Position | None) -> int | None:
     return position.offset if position else None
+
+
+def _shown(offset: int | None) -> str:
+    return "at the beginning" if offset is None else f"{offset:,}"

@@ -35,15 +35,17 @@ def test_a_move_by_hand_is_undone_once_it_is_paused(ran: httpx.Client) -> None:
     assert (preview["applied"], preview["before"]["offset"], preview["after"]["offset"]) == (False, 0, 14)
     assert (preview["undone"]["built_on"], preview["repeats"]["records"]) == (0, 0)
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 0
-    for other in (1, None):
-        assert "moved the offset meanwhile" in ran.post(f"{ONE}/offsets/undo", json={**asked, "before": other}).text
+    for other, shown in ((1, "1"), (None, "at the beginning")):
+        told = problem(ran.post(f"{ONE}/offsets/undo", json={**asked, "before": other}), 412, "stale")
+        assert told["detail"] == f"The offset was moved since: it is 0 now, and not {shown}; nothing was changed"
+        assert "preview" in told["next_step"]
     asked["before"] = preview["before"]["offset"]
     key = {"Idempotency-Key": "once"}
     done = ran.post(f"{ONE}/offsets/undo", json=asked, headers=key).json()
     assert (done["applied"], done["after"]) == (True, preview["after"])
     assert ran.post(f"{ONE}/offsets/undo", json=asked, headers=key).json() == done
     assert got(ran, f"{ONE}/offsets")["offsets"][0]["offset"] == 14
-    problem(ran.post(f"{ONE}/offsets/undo", json=asked), 409, "try-again")
+    problem(ran.post(f"{ONE}/offsets/undo", json=asked), 412, "stale")
     del asked["before"]
     assert places(ran.post(f"{ONE}/offsets/undo", json=asked), 400, "malformed") == ["before"]
     again = ran.post(f"{ONE}/offsets/undo", json={**asked, "preview": True}).json()
@@ -71,7 +73,7 @@ def test_what_was_exported_is_imported_all_or_none(ran: httpx.Client, folder: Pa
     assert preview["repeats"][one["partition"]]["records"] == 0
     assert [at["offset"] for at in got(ran, "/connectors/b/offsets")["offsets"]] == [0]
     seen = {**asked, "before": {one["partition"]: 4}}
-    problem(ran.post("/connectors/b/offsets/import", json=seen), 409, "try-again")
+    problem(ran.post("/connectors/b/offsets/import", json=seen), 412, "stale")
     asked["before"] = preview["before"]
     done = ran.post("/connectors/b/offsets/import", json=asked).json()
     assert done == {key: value for key, value in preview.items() if key != "repeats"} | {"applied": True}
@@ -80,6 +82,35 @@ def test_what_was_exported_is_imported_all_or_none(ran: httpx.Client, folder: Pa
     del asked["before"]
     told = problem(ran.post("/connectors/b/offsets/import", json=asked), 422, "invalid")
     assert "is not what it was" in told["detail"]
+
+
+def test_before_guards_each_offset_that_is_moved_or_is_refused(client: httpx.Client, folder: Path) -> None:
+    (folder / "logs" / "b.log").write_text("one\ntwo\n")
+    create(client)
+    moved()
+    client.post(f"{ONE}/pause")
+    stands = got(client, f"{ONE}/offsets")["offsets"]
+    one, other = sorted(at["partition"] for at in stands)
+    at = {partition["partition"]: partition["offset"] for partition in stands}
+    exported = got(client, f"{ONE}/offsets/export")["exported"]
+    both = {"offsets": {one: 0, other: 0}}
+    for asked, before, faults in (
+        ({"offsets": {one: 0}}, {"a.log": at[one]}, ['names "a.log", which is not moved', f'leaves out "{one}"']),
+        ({"offsets": {one: 0}}, {f"{one}x": 0}, [f"did you mean {one}?", f'leaves out "{one}"']),
+        ({"offsets": {one: 0}}, {one: at[one], other: at[other]}, [f'names "{other}", which is not moved']),
+        (both, {one: at[one]}, [f'leaves out "{other}", which is moved']),
+        (both, {}, [f'leaves out "{one}"', f'leaves out "{other}"']),
+    ):
+        answer = client.patch(f"{ONE}/offsets", json={**asked, "before": before})
+        told = problem(answer, 422, "invalid")
+        assert [one["path"] for one in told["errors"]] == ["before"] * len(faults)
+        assert all(fault in one["message"] for fault, one in zip(faults, told["errors"], strict=True)), told["errors"]
+    for before in ({"a.log": at[one]}, {one: at[one]}):
+        answer = client.post(f"{ONE}/offsets/import", json={"exported": exported, "before": before})
+        assert set(places(answer, 422, "invalid")) == {"before"}
+    assert got(client, f"{ONE}/offsets")["offsets"] == stands
+    assert places(client.patch(f"{ONE}/offsets", json={**both, "before": None}), 400, "malformed") == ["before"]
+    assert client.patch(f"{ONE}/offsets", json={**both, "before": at}).status_code == 200
 
 
 @pytest.mark.parametrize("evidence", [{}, {"size": "x"}, {"head": 1, "inode": []}, {"a": {"b": None}}])

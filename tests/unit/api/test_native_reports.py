@@ -97,8 +97,11 @@ def test_offsets_are_moved_and_moved_back(ran: httpx.Client) -> None:
     assert preview["repeats"][partition]["records"] == 6
     assert got(ran, f"{ONE}/offsets")["offsets"] == [before]
     ran.post(f"{ONE}/pause")
-    overtaken = problem(ran.patch(f"{ONE}/offsets", json=wanted | {"before": {partition: 4}}), 409, "try-again")
-    assert (overtaken["kind"], got(ran, f"{ONE}/offsets")["offsets"]) == ("Retriable", [before])
+    overtaken = problem(ran.patch(f"{ONE}/offsets", json=wanted | {"before": {partition: 4}}), 412, "stale")
+    assert (overtaken["detail"].split(";")[0], got(ran, f"{ONE}/offsets")["offsets"]) == (
+        f"The offset was moved since: it is {at} now, and not 4",
+        [before],
+    )
     done = ran.patch(f"{ONE}/offsets", json=wanted | {"before": preview["before"]}).json()
     same = ("connector", "before", "after", "incarnations")
     assert done == {key: preview[key] for key in same} | {"applied": True}
