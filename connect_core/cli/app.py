@@ -36,7 +36,7 @@ from connect_core.cli import (
     verifying,
 )
 from connect_core.cli.errors import Commands
-from connect_core.cli.installation import NamedServer, name_server
+from connect_core.cli.installation import SERVER_VARIABLE, NamedServer, name_server, url_of
 from connect_core.log_lines import check_format
 
 app = typer.Typer(
@@ -58,9 +58,9 @@ def _version(value: bool) -> None:
 @app.callback()
 def root(
     server: Annotated[
-        str,
-        typer.Option("--server", metavar="URL", envvar="WAYBILL_SERVER", help="Work on a `waybill serve` elsewhere."),
-    ] = "",
+        str | None,
+        typer.Option("--server", metavar="URL", envvar=SERVER_VARIABLE, help="Work on a `waybill serve` elsewhere."),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option("--token-file", metavar="FILE", envvar="WAYBILL_TOKEN_FILE", help="What that server lets in."),
@@ -78,7 +78,7 @@ def root(
 ) -> None:
     """Waybill: replication with receipts."""
     check_format()
-    name_server(NamedServer(server, token_file, ca_file))
+    name_server(NamedServer(url_of(server), token_file, ca_file))
 
 
 for register in (

@@ -6,12 +6,15 @@ the API of a server (docs/command-line-elsewhere.md).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
+
+from connect_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from connect_core.sdk.values import Json
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from connect_core.service.runs import How
     from connect_core.service.source_search import SearchWindow
     from connect_core.service.trying import TryRequest
+
+SERVER_VARIABLE = "WAYBILL_SERVER"
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,20 @@ _named: ContextVar[NamedServer] = ContextVar("named server", default=NamedServer
 def name_server(named: NamedServer) -> None:
     """For this command."""
     _named.set(named)
+
+
+def url_of(given: str | None) -> str:
+    """What the option says, or the variable in its place: empty where neither is there. Raises ConfigError for one that
+    is there and empty: a script whose address was lost would work on the ledger of this machine."""
+    if given is None and os.environ.get(SERVER_VARIABLE) == "":
+        given = ""
+    if given == "":
+        raise ConfigError(
+            f"The address of the server is empty (--server or {SERVER_VARIABLE})",
+            next_step="Write it as --server https://HOST:8082; for the ledger of this machine leave --server out, and"
+            f" take the variable away: unset {SERVER_VARIABLE}",
+        )
+    return given or ""
 
 
 def server_named() -> NamedServer:

@@ -112,6 +112,19 @@ def test_the_environment_names_a_server_too_and_help_is_always_given(
     assert waybill("connectors", "list").code == 3
 
 
+def test_an_empty_address_is_no_ledger_of_this_machine(
+    waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = waybill("--server", "", "connectors", "delete", "copy", "--yes")
+    assert (typed.code, "The address of the server is empty" in typed.err) == (2, True)
+    monkeypatch.setenv("WAYBILL_SERVER", "")
+    typed = waybill("connectors", "delete", "copy", "--yes")
+    assert (typed.code, "unset WAYBILL_SERVER" in typed.err) == (2, True)
+    assert waybill("--server", "http://127.0.0.1:1", "connectors", "list").code == 3
+    monkeypatch.delenv("WAYBILL_SERVER")
+    assert waybill("connectors", "show", "copy").code == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [
