@@ -17,7 +17,7 @@ from uuid import uuid4
 import httpx
 
 from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
-from connect_core.remote.failures import error_of, not_reached
+from connect_core.remote.failures import error_of, looking_at, not_reached
 from connect_core.remote.server import RemoteServer
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import plain
@@ -41,7 +41,7 @@ class _Asked(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        return self.method in ("PUT", "PATCH", "DELETE") or KEY in self.headers
+        return not self.query.get("preview") and (self.method in ("PUT", "PATCH", "DELETE") or KEY in self.headers)
 
     @property
     def can_be_made_again(self) -> bool:
@@ -137,7 +137,7 @@ class ServerClient:
         raise Retriable(
             "The server still works on this request",
             where=self.server.url,
-            next_step="Look what it has done before you make it again: waybill connectors list",
+            next_step=f"Look what it has done before you make it again: {looking_at(asked.path)}",
         )
 
     def _once_or_again(self, asked: _Asked) -> httpx.Response:
@@ -172,7 +172,7 @@ class ServerClient:
         return Unreachable(
             f"{told.what}. Whether it was done is not known",
             where=told.where,
-            next_step="Look at what is there before you try again: waybill connectors list",
+            next_step=f"Look at what is there before you try again: {looking_at(asked.path)}",
         )
 
     def _opened(self) -> httpx.Client:

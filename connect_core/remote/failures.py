@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from typing import Any
+from urllib.parse import unquote
 
 from connect_core.errors import ConfigError, Failure, Fatal, Fault, Refused, Retriable, Unreachable, WaybillError
 from connect_core.remote.server import RemoteServer
@@ -22,6 +23,14 @@ _CALLS = (
     (r"GET /api/v1/operations\b", "Run the command again"),
 )
 """What a program would call, and what a person types instead."""
+_LOOKS = (
+    (r"/connectors/([^/]+)/offsets\b.*", "waybill offsets show {}"),
+    (r"/connectors/([^/]+)/rules\b.*", "waybill rules list {}"),
+    (r"/connectors/([^/]+)/dead-letters\b.*", "waybill dead-letters list {}"),
+    (r"/connectors/([^/]+)/backfills\b.*", "waybill backfills list {}"),
+    (r"/connectors/([^/]+)/runs", "waybill runs {}"),
+)
+"""What has been changed by a path, and the command that shows it."""
 
 
 def error_of(status: int, told: Any, server: RemoteServer) -> WaybillError:
@@ -57,6 +66,14 @@ def for_commands(text: str) -> str:
     for call, command in _CALLS:
         text = re.sub(call, command, text)
     return text
+
+
+def looking_at(path: str) -> str:
+    """The command that shows what a request with this path has changed."""
+    for changed, command in _LOOKS:
+        if found := re.fullmatch(f"/api/v1{changed}", path):
+            return command.format(unquote(found[1]))
+    return "waybill connectors list"
 
 
 def not_reached(error: BaseException, server: RemoteServer) -> WaybillError:

@@ -255,6 +255,38 @@ def test_what_has_no_key_is_sent_once(method: str) -> None:
     assert len(asked) == 1
 
 
+def test_a_preview_that_is_lost_has_changed_nothing_and_is_asked_for_again() -> None:
+    for method, path in (("PATCH", "/connectors/copy/offsets"), ("PUT", "/connectors/copy/rules"), ("POST", "/apply")):
+        asked: list[httpx.Request] = []
+        client(lost_once(asked)).answered(method, path, query={"preview": True}, body={})
+        assert len(asked) == 2
+
+        def lost(request: httpx.Request) -> httpx.Response:
+            raise httpx.ReadError("reset")
+
+        with pytest.raises(Unreachable, match="The server does not answer") as told:
+            client(lost).answered(method, path, query={"preview": True}, body={})
+        assert "is not known" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("offsets", "waybill offsets show copy"),
+        ("offsets/undo", "waybill offsets show copy"),
+        ("rules", "waybill rules list copy"),
+        ("dead-letters/discard", "waybill dead-letters list copy"),
+        ("backfills/7/cancel", "waybill backfills list copy"),
+        ("runs", "waybill runs copy"),
+        ("pause", "waybill connectors list"),
+    ],
+)
+def test_a_lost_change_is_looked_for_where_it_shows(path: str, command: str) -> None:
+    with pytest.raises(Unreachable, match="Whether it was done is not known") as told:
+        client(lost_once([])).answered("PATCH", f"/connectors/copy/{path}", body={})
+    assert told.value.next_step == f"Look at what is there before you try again: {command}"
+
+
 def test_what_was_sent_and_lost_twice_may_be_done() -> None:
     asked: list[httpx.Request] = []
 
