@@ -17,7 +17,7 @@ from uuid import uuid4
 import httpx
 
 from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
-from connect_core.remote.failures import error_of, looking_at, not_reached
+from connect_core.remote.failures import broke_off, error_of, looking_at, not_reached
 from connect_core.remote.server import RemoteServer
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import plain
@@ -111,15 +111,25 @@ class ServerClient:
         return True
 
     def lines(self, path: str, **query: Any) -> Iterator[str]:
-        """Of an answer in lines, as they come. Raises as `answered` does, and Unreachable where it breaks off."""
-        try:
-            with self._opened().stream("GET", f"{self.server.url}{PREFIX}{path}", params=query) as answer:
-                if answer.status_code != 200:
-                    answer.read()
-                    raise error_of(answer.status_code, _json(answer), self.server)
-                yield from _lines(answer.iter_bytes())
-        except httpx.TransportError as error:
-            raise not_reached(error, self.server) from None
+        """Of an answer in lines, as they come. Asked for once more where none came. Raises as `answered` does, and
+        Unreachable where it breaks off."""
+        given = False
+        for first in (True, False):
+            answered = False
+            try:
+                with self._opened().stream("GET", f"{self.server.url}{PREFIX}{path}", params=query) as answer:
+                    answered = True
+                    if answer.status_code != 200:
+                        answer.read()
+                        raise error_of(answer.status_code, _json(answer), self.server)
+                    for line in _lines(answer.iter_bytes()):
+                        given = True
+                        yield line
+                return
+            except httpx.TransportError as error:
+                waited = isinstance(error, (httpx.ConnectError, httpx.TimeoutException))
+                if given or waited or not first:
+                    raise broke_off(error, self.server) if answered else not_reached(error, self.server) from None
 
     def text(self, method: str, path: str) -> str:
         """What the server says to a path of its own, whatever that is: only no answer is a failure, and no token."""

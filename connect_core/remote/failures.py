@@ -91,11 +91,19 @@ def not_reached(error: BaseException, server: RemoteServer) -> WaybillError:
                 where=server.url,
                 next_step="Look whether it is https:// or http://, and which port it has",
             )
-    said = next((one.strerror for one in _causes(error) if isinstance(one, OSError) and one.strerror), str(error))
     return Unreachable(
-        f"The server does not answer: {said or type(error).__name__}",
+        f"The server does not answer: {_words(error)}",
         where=server.url,
         next_step="Look whether `waybill serve` runs there, and whether the address is right",
+    )
+
+
+def broke_off(error: BaseException, server: RemoteServer) -> Unreachable:
+    """Of an answer of which a part came."""
+    return Unreachable(
+        f"The answer of the server broke off: {_words(error)}",
+        where=server.url,
+        next_step="Give the command again, and look at the log of the server where it breaks off again",
     )
 
 
@@ -146,3 +154,8 @@ def _causes(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or error.__context__
     return found
+
+
+def _words(error: BaseException) -> str:
+    said = next((one.strerror for one in _causes(error) if isinstance(one, OSError) and one.strerror), str(error))
+    return said or type(error).__name__

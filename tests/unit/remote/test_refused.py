@@ -287,6 +287,47 @@ def test_a_lost_change_is_looked_for_where_it_shows(path: str, command: str) -> 
     assert told.value.next_step == f"Look at what is there before you try again: {command}"
 
 
+class Cut(httpx.SyncByteStream):
+    """A body whose connection is lost behind `content`."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+        raise httpx.RemoteProtocolError("peer closed connection without sending complete message body")
+
+
+@pytest.mark.parametrize("begun", [b"", b'{"half'])
+def test_lines_are_asked_for_again_where_none_came(begun: bytes) -> None:
+    answers = [httpx.Response(200, stream=Cut(begun)), httpx.Response(200, content=b"one\ntwo\n")]
+    assert [*client(lambda _: answers.pop(0)).lines("/export")] == ["one\n", "two\n"]
+    lost = iter([httpx.ReadError("reset"), httpx.Response(200, content=b"one\n")])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if isinstance(given := next(lost), Exception):
+            raise given
+        return given
+
+    assert [*client(answer).lines("/export")] == ["one\n"]
+
+
+def test_an_answer_of_which_a_part_came_broke_off() -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, stream=Cut(b"one\ntw"))
+
+    lines = client(answer).lines("/export")
+    assert next(lines) == "one\n"
+    with pytest.raises(Unreachable, match="The answer of the server broke off: peer closed connection"):
+        next(lines)
+    assert len(asked) == 1
+    with pytest.raises(Unreachable, match="The answer of the server broke off"):
+        [*client(lambda _: httpx.Response(200, stream=Cut(b""))).lines("/export")]
+
+
 def test_what_was_sent_and_lost_twice_may_be_done() -> None:
     asked: list[httpx.Request] = []
 
