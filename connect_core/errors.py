@@ -212,7 +212,7 @@ class Failure:
 
     def as_error(self) -> WaybillError:
         """The error again, as its family. A class that is not of this tree is `Retriable`: nobody knows better."""
-        kind = _TREE[self.family]
+        kind = _TREE.get(self.family, Retriable)
         foreign = self.family == "Retriable" and self.kind not in _TREE
         what = f"{self.kind}: {self.what}" if foreign else self.what
         return kind(what, where=self.where, next_step=self.next_step)

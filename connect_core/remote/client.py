@@ -17,7 +17,7 @@ from uuid import uuid4
 import httpx
 
 from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
-from connect_core.remote.failures import broke_off, error_of, looking_at, not_reached
+from connect_core.remote.failures import broke_off, error_of, looking_at, not_reached, of_another_form
 from connect_core.remote.server import RemoteServer
 from connect_core.sdk.values import Json
 from connect_core.service.json_values import plain
@@ -76,12 +76,21 @@ class ServerClient:
         """The newest `last` of a list, or all of it: page after page."""
         found: list[Json] = []
         after: str | None = ""
+        asked = set[str]()
         while after is not None and (last is None or len(found) < last):
+            asked.add(after)
             limit = _PAGE if last is None else min(_PAGE, last - len(found))
-            told = self.get(path, limit=limit, after=after, **query)
-            found += told[key]
-            after = told["after"]
+            page, after = self._page(self.get(path, limit=limit, after=after, **query), key)
+            if after is not None and (after in asked or not page):
+                raise of_another_form(f"the list `{key}` has no end", self.server.url)
+            found += page
         return found
+
+    def _page(self, told: Json, key: str) -> tuple[list[Json], str | None]:
+        page, after = told.get(key), told.get("after", 0)
+        if not isinstance(page, list) or not isinstance(after, (str, type(None))):
+            raise of_another_form(f"no list `{key}`", self.server.url)
+        return page, after
 
     def answered(
         self,

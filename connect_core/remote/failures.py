@@ -7,6 +7,7 @@ import ssl
 from typing import Any
 from urllib.parse import unquote
 
+from connect_core import __version__
 from connect_core.errors import ConfigError, Failure, Fatal, Fault, Refused, Retriable, Unreachable, WaybillError
 from connect_core.remote.server import RemoteServer
 from connect_core.sdk.values import Json
@@ -137,6 +138,10 @@ def _of_a_stranger(status: int, server: RemoteServer) -> WaybillError:
             where=server.url,
             next_step="Look whether `waybill serve` runs there",
         )
+    if status == 429:
+        return Retriable(
+            "A proxy in front of the server answers 429: too many requests", where=server.url, next_step="Wait a while"
+        )
     if status == 403:
         return Refused("The request is refused, and not by Waybill", where=server.url, next_step="Ask who runs it")
     if status >= 500:
@@ -154,6 +159,16 @@ def _causes(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or error.__context__
     return found
+
+
+def of_another_form(told: object, url: str) -> ConfigError:
+    """Of an answer in JSON without what this command looks for in it; `told` says what that is."""
+    return ConfigError(
+        f"There is no Waybill at this address, or one of another version: its answer has another form ({told})",
+        where=url,
+        next_step="Name the address of `waybill serve`, such as https://HOST:8082, and compare `waybill --version` on"
+        f" its host with the one here, {__version__}. Where both are right, report it with what --debug shows",
+    )
 
 
 def _words(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from connect_core.errors import ConfigError, Retriable
 from connect_core.remote.client import ServerClient
-from connect_core.remote.values import at, refuse, timed
+from connect_core.remote.values import at, refuse, timed, whole
 
 if TYPE_CHECKING:
     from connect_core.remote.operations import Listening
@@ -77,17 +77,18 @@ class RemoteInstallation:
 
     def set_state(self, name: str, state: Wish) -> Json:
         verb = {"paused": "pause", "running": "resume", "stopped": "stop"}[state]
-        return self._client.post(f"{at(name)}/{verb}")
+        return whole(self._client.post(f"{at(name)}/{verb}"), "name", "uid", "before", "state")
 
     def delete(self, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:
         """That which was agreed on, and not another one that has the name since."""
         seen = self._client.get(f"{at(name)}/status")
         agree(seen["uid"])
         headers, query = {"If-Match": f'"{seen["revision"]}"'}, {"force": True} if force else {}
-        return self._client.answered("DELETE", at(name), headers=headers, query=query).told
+        told = self._client.answered("DELETE", at(name), headers=headers, query=query).told
+        return whole(told, "name", "uid", "deleted", "notes")
 
     def snapshot(self, name: str, tables: Sequence[str]) -> Json:
-        return self._client.post(f"{at(name)}/snapshots", {"tables": list(tables)})
+        return whole(self._client.post(f"{at(name)}/snapshots", {"tables": list(tables)}), "name", "tables")
 
     # ---------------------------------------------------------------------------------------------------- reports
 

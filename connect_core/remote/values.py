@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from connect_core.errors import ConfigError
+from connect_core.sdk.values import Json
 
 
 def timed(value: Any, *keys: str) -> Any:
@@ -18,6 +19,13 @@ def timed(value: Any, *keys: str) -> Any:
 def held(value: Any, *keys: str) -> Any:
     """With the bytes under these keys, wherever they are in it."""
     return _read(value, keys, _bytes)
+
+
+def whole(told: Json, *keys: str) -> Json:
+    """Raises KeyError where one of these is missing: what was asked for was not done by a Waybill."""
+    if missing := [key for key in keys if key not in told]:
+        raise KeyError(missing[0])
+    return told
 
 
 def at(name: str, *below: str) -> str:

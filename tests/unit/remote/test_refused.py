@@ -185,6 +185,7 @@ def problem(status: int, name: str, **more: Any) -> httpx.Response:
         (problem(413, "too-long"), ConfigError, "It is so"),
         (problem(500, "unexpected"), WaybillError, "It is so"),
         (problem(503, "unreachable", kind="Unreachable"), Unreachable, "It is so"),
+        (httpx.Response(429, text="slow down"), Retriable, "A proxy in front of the server answers 429"),
         (httpx.Response(502, text="Bad gateway"), Unreachable, "A proxy in front of the server answers 502"),
         (
             httpx.Response(307, headers={"location": "https://evil.example/"}),
@@ -198,6 +199,64 @@ def test_an_answer_that_is_no_good_one(answer: httpx.Response, kind: type[Waybil
     with pytest.raises(kind, match=said.replace(".", r"\.")) as refused:
         client(lambda request: answer).get("/connectors")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("connectors", "list"),
+        ("connectors", "show", "copy"),
+        ("connectors", "pause", "copy"),
+        ("receipts", "copy"),
+        ("lag",),
+        ("run", "copy"),
+        ("offsets", "show", "copy"),
+        ("dead-letters", "list", "copy"),
+        ("rules", "list", "copy"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("told", [{}, dict.fromkeys(("connectors", "receipts", "offsets", "rules", "id"), 5), []])
+def test_json_of_another_form_is_of_no_waybill(
+    waybill: Waybill, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: object
+) -> None:
+    monkeypatch.setattr(ServerClient, "_once", lambda self, asked: httpx.Response(200, json=told))
+    typed = waybill("--server", "http://127.0.0.1:1", *words, "--json")
+    assert (typed.code, "There is no Waybill at this address" in typed.err) == (2, True), typed.err
+    assert typed.json["error"]["kind"] == "ConfigError"
+
+
+def test_what_lists_hold_in_another_form_is_of_no_waybill(waybill: Waybill, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"connectors": [{"name": "copy"}], "after": None}
+    monkeypatch.setattr(ServerClient, "_once", lambda self, asked: httpx.Response(200, json=told))
+    typed = waybill("--server", "http://127.0.0.1:1", "connectors", "list")
+    assert (typed.code, "or one of another version" in typed.err, typed.out) == (2, True, "")
+    assert "connectors.py" in waybill("--server", "http://127.0.0.1:1", "--debug", "connectors", "list").err
+
+
+def test_a_list_that_has_no_end_ends() -> None:
+    turns = iter(["a", "b", "a", "b"])
+    for answer in (
+        lambda _: httpx.Response(200, json={"runs": [{"id": "1"}], "after": "x"}),
+        lambda _: httpx.Response(200, json={"runs": [{"id": "1"}], "after": next(turns)}),
+        lambda _: httpx.Response(200, json={"runs": [], "after": "x"}),
+        lambda _: httpx.Response(200, json={"runs": [], "after": 1}),
+    ):
+        with pytest.raises(ConfigError, match="its answer has another form"):
+            client(answer).listed("/runs", "runs")
+
+
+def test_a_problem_of_a_kind_that_nobody_knows_is_told() -> None:
+    with pytest.raises(Retriable, match="It is so"):
+        client(lambda _: problem(409, "new-one", kind="NewKind")).get("/x")
+
+
+def test_what_a_server_says_does_not_drive_the_terminal(waybill: Waybill, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = problem(404, "not-found", detail="\x1b[2J\x1b]0;owned\x07 gone", kind="ConfigError", next_step="\x9b1m")
+    monkeypatch.setattr(ServerClient, "_once", lambda self, asked: told)
+    typed = waybill("--server", "http://127.0.0.1:1", "connectors", "list")
+    assert (typed.code, typed.err) == (2, "Error: \\x1b[2J\\x1b]0;owned\\x07 gone. \\x9b1m\n")
 
 
 def test_every_fault_is_told() -> None:
