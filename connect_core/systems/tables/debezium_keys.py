@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from connect_core.sdk.flat import FlatHandler, FlatWriter
+from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler, FlatWriter, ignored, option
 
 _TABLE = re.compile(r"[\w$]+(?:\\?\.[\w$]+)?")
 """A name, where Debezium takes an expression: its point may be escaped."""
@@ -66,3 +67,25 @@ def encrypted(into: FlatWriter, key: str, value: Any) -> None:
 
 
 _CHECKED = {"database.sslmode": "verify-full", "database.ssl.mode": "verify_identity"}
+
+_ONE_TOPIC = "the topic is that of connect.topicname or topic"
+_BATCHES = "how much is read at a time follows limits and time"
+COMMON: Mapping[str, FlatHandler] = {
+    "database.hostname": option("host"),
+    "database.port": number("port"),
+    "database.user": option("user"),
+    "database.password": option("password"),
+    "database.server.name": ignored(_ONE_TOPIC),
+    "topic.prefix": ignored(_ONE_TOPIC),
+    "decimal.handling.mode": only("precise"),
+    "binary.handling.mode": only("base64", "bytes"),
+    "tombstones.on.delete": tombstones,
+    "skipped.operations": skipped,
+    "provide.transaction.metadata": ignored("each event has its transaction"),
+    **dict.fromkeys(("max.batch.size", "max.queue.size", "poll.interval.ms"), ignored(_BATCHES)),
+}
+"""Keys that mean the same with each database."""
+
+
+def flat_class(name: str, package: str, end: FlatEnd) -> FlatClass:
+    return FlatClass(name, package, "source", end, records="events", gives_json=True, schemas_option="schemas")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler, FlatWriter, ignored, option
-from connect_core.systems.tables.debezium_keys import encrypted, number, only, skipped, tables, tombstones
+from connect_core.sdk.flat import FlatEnd, FlatHandler, FlatWriter, ignored
+from connect_core.systems.tables.debezium_keys import COMMON, encrypted, flat_class, number, only, tables, tombstones
 
 
 def _tables(into: FlatWriter, key: str, value: Any) -> None:
@@ -43,34 +43,21 @@ def _complete(into: FlatWriter) -> None:
     into.notice("offsets: reading begins where the log ends; what Debezium has read up to is not taken over")
 
 
-_ONE_TOPIC = "the topic is that of connect.topicname or topic"
 _NO_HISTORY = "the log has the columns of each row: no history of the schema is kept"
-_BATCHES = "how much is read at a time follows limits and time"
 _HISTORY = ("kafka.bootstrap.servers", "kafka.topic", "name.srv.addr", "rocketmq.topic", "internal")
 _KEYS: Mapping[str, FlatHandler] = {
-    "database.hostname": option("host"),
-    "database.port": number("port"),
-    "database.user": option("user"),
-    "database.password": option("password"),
+    **COMMON,
     "database.server.id": number("server_id"),
     "database.ssl.mode": encrypted,
-    "database.server.name": ignored(_ONE_TOPIC),
-    "topic.prefix": ignored(_ONE_TOPIC),
     "database.include.list": ignored("table.include.list names databases too"),
     "database.whitelist": ignored("table.include.list names databases too"),
     "table.include.list": _tables,
     "table.whitelist": _tables,
     "snapshot.mode": _snapshot,
     "include.schema.changes": _schema_changes,
-    "decimal.handling.mode": only("precise"),
     "bigint.unsigned.handling.mode": only("long"),
     "time.precision.mode": only("adaptive_time_microseconds"),
-    "binary.handling.mode": only("base64", "bytes"),
-    "tombstones.on.delete": tombstones,
-    "skipped.operations": skipped,
-    "provide.transaction.metadata": ignored("each event has its transaction"),
     "heartbeat.interval.ms": ignored("the position moves on with each run, also where other tables alone change"),
-    **dict.fromkeys(("max.batch.size", "max.queue.size", "poll.interval.ms"), ignored(_BATCHES)),
     **dict.fromkeys((f"schema.history.internal.{one}" for one in _HISTORY), ignored(_NO_HISTORY)),
     **dict.fromkeys((f"database.history.{one}" for one in _HISTORY), ignored(_NO_HISTORY)),
     **dict.fromkeys(("database.history", "schema.history.internal"), ignored(_NO_HISTORY)),
@@ -83,13 +70,9 @@ _MUST = {
 }
 
 
-def _class(name: str, package: str) -> FlatClass:
-    end = FlatEnd(_KEYS, _MUST, _complete)
-    return FlatClass(name, package, "source", end, records="events", gives_json=True, schemas_option="schemas")
-
-
+_END = FlatEnd(_KEYS, _MUST, _complete)
 CLASSES = (
-    _class("MySqlConnector", "io.debezium.connector.mysql."),
-    _class("MariaDbConnector", "io.debezium.connector.mariadb."),
-    _class("DebeziumMysqlConnector", "org.apache.rocketmq.connect.debezium.mysql."),
+    flat_class("MySqlConnector", "io.debezium.connector.mysql.", _END),
+    flat_class("MariaDbConnector", "io.debezium.connector.mariadb.", _END),
+    flat_class("DebeziumMysqlConnector", "org.apache.rocketmq.connect.debezium.mysql.", _END),
 )

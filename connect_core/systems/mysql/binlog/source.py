@@ -14,12 +14,9 @@ from datetime import datetime
 
 from pymysql.cursors import Cursor
 
-from connect_core import clock
-from connect_core.errors import ConfigError, Failure, Retriable, WaybillError
+from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.batches import value_lengths
-from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Followed
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.dumping import log_from
@@ -37,59 +34,24 @@ from connect_core.systems.mysql.binlog.server_log import (
 )
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
+from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
 
-_FOREVER_S = 1e9
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED = "log", "place", "created", "gtid", "prepared"
 """Keys of the evidence."""
 
 
-class MysqlChangesSource:
+class MysqlChangesSource(ChangeSource):
     def __init__(self, options: MysqlChangesOptions, resources: ExitStack | None = None) -> None:
         self._options = options
-        self._partition = Partition(options.database)
-        self._where = options.address
-        self._database = KeptConnection(lambda: connected(options, self._where), lambda: understood(self._where))
+        self._where = where = options.address
+        super().__init__(
+            options, KeptConnection(lambda: connected(options, where), lambda: understood(where)), resources
+        )
         self._reader: BinlogReader | None = None
-        if resources is not None:
-            resources.callback(self._database.close)
-
-    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
-        return [self._partition]
-
-    def topic(self, partition: Partition) -> str:
-        return ""
-
-    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """A partition of another database is retired."""
-        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError("The log is not searched for a moment", next_step="Read the tables by a source of `mysql`")
-
-    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
-        return offset
-
-    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        return self._batches(wanted, limit, _FOREVER_S)
-
-    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
-        """The log may grow for other tables: the next look moves past that."""
-        until = clock.monotonic() + limit_s
-        ends = [one.end for partition, one in seen.items() if partition == self._partition]
-        while (left_s := until - clock.monotonic()) > 0:
-            clock.sleep(min(self._options.every_s, left_s))
-            now = self._end_of_log()
-            if now is None or ends != [now.offset]:
-                return
-
-    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
-        [one] = wanted
-        try:
-            for batch in self._batches(one, limit, idle_timeout_s):
-                yield one, batch
-        except WaybillError as error:
-            yield one, Failure.of(error)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         if self._reader is None or end == wanted.begin:
@@ -100,13 +62,6 @@ class MysqlChangesSource:
         """The server keeps no account of who has read its log."""
 
     # -------------------------------------------------------------------------------------------------- what there is
-
-    def _bounds(self, at: Position | None) -> Bounds:
-        try:
-            with self._database.asking() as asking:
-                return self._look(asking, at)
-        except WaybillError as error:
-            return Bounds.unread(at, failure_of_one(error))
 
     def _look(self, asking: Cursor, at: Position | None) -> Bounds:
         for wrong, step in unfit_settings(asking):
@@ -160,8 +115,6 @@ class MysqlChangesSource:
     # ------------------------------------------------------------------------------------------------ how it is read
 
     def _batches(self, wanted: Range, limit: Limit, idle_s: float) -> Iterator[SourceBatch]:
-        """Whole transactions, as far as the range may hold them: the next range begins with the one that does not fit.
-        One that is larger than a range, or than a batch, is torn."""
         options, begin = self._options, _ending_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
         with self._database.asking() as asking:
             charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
@@ -183,13 +136,11 @@ class MysqlChangesSource:
             step = "The next run says what is lost"
             raise Retriable(f"{begin.file} is no longer in the log", where=self._where, next_step=step)
 
-    def _end_of_log(self) -> LogPlace | None:
-        """None where nobody can say."""
-        try:
-            with self._database.asking() as asking:
-                return end_of(asking)
-        except WaybillError:
-            return None
+    def _end(self, asking: Cursor) -> LogPlace:
+        return end_of(asking)
+
+    def _end_in(self, seen: Bounds) -> LogPlace:
+        return LogPlace.of(seen.end)
 
 
 def _as_json(ending: Ending) -> Json:

@@ -25,13 +25,12 @@ from connect_core.systems.postgresql.changes.snapshots import (
     ROW,
     WATERMARK,
     Chunk,
-    Key,
-    SnapshotProgress,
     prefix,
 )
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
+from connect_core.systems.tables.snapshots import Key, SnapshotProgress, asked_of
 
 CHUNKS = 8
 """So many are written before they are read: until then the log keeps them, too."""
@@ -70,13 +69,8 @@ class _Table(NamedTuple):
 def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
     """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
     Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
-    where, asked = options.address, [split_table(one) for one in tables]
-    if unknown := [one for one in asked if not options.wants(*one)]:
-        raise ConfigError(
-            f"The connector does not read table {'.'.join(unknown[0])}",
-            where=where,
-            next_step=f"Name one of its tables: {', '.join(options.tables)}",
-        )
+    where = options.address
+    asked = asked_of(tables, split_table, options.wants, where, ", ".join(options.tables))
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
         if look_at_slot(asking, options, where) is None:
             raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
@@ -137,7 +131,7 @@ def _write_chunk(
         keys = asking.fetchall()
         last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
         _say(asking, prefix(slot, END), json.dumps(last))
-    return SnapshotProgress(progress.tables if last else progress.tables[1:], last)
+    return progress.behind(last)
 
 
 def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:

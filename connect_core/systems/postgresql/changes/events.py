@@ -12,9 +12,9 @@ from json.encoder import encode_basestring as quoted
 
 from connect_core.systems.postgresql.changes.messages import FULL, UNCHANGED, Change, Relation, TransactionBegin, Tuple
 from connect_core.systems.postgresql.changes.schemas import schema_text
-from connect_core.systems.postgresql.changes.snapshots import Key
 from connect_core.systems.postgresql.changes.values import ToJson, column_type, to_json
 from connect_core.systems.tables.change_events import Event, UnfitForEvent
+from connect_core.systems.tables.snapshots import Key
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
 """What consumers know as a value that is not there."""

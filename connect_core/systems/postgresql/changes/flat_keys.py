@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler, FlatWriter, ignored, option
-from connect_core.systems.tables.debezium_keys import encrypted, number, only, skipped, tables, tombstones
+from connect_core.sdk.flat import FlatEnd, FlatHandler, FlatWriter, ignored, option
+from connect_core.systems.tables.debezium_keys import COMMON, encrypted, flat_class, number, only, tables, tombstones
 
 
 def _snapshot(into: FlatWriter, key: str, value: Any) -> None:
@@ -48,20 +48,13 @@ def _complete(into: FlatWriter) -> None:
         into.notice("interval.handling.mode: an interval is its text here, which keeps months")
 
 
-_BATCHES = "how much is read at a time follows limits and time"
-_ONE_TOPIC = "the topic is that of connect.topicname or topic"
 _KEYS: Mapping[str, FlatHandler] = {
-    "database.hostname": option("host"),
-    "database.port": number("port"),
-    "database.user": option("user"),
-    "database.password": option("password"),
+    **COMMON,
     "database.dbname": option("database"),
     "database.sslmode": encrypted,
     "database.sslrootcert": option("tls_ca"),
     "database.sslcert": option("tls_certificate"),
     "database.sslkey": option("tls_key"),
-    "database.server.name": ignored(_ONE_TOPIC),
-    "topic.prefix": ignored(_ONE_TOPIC),
     "table.include.list": tables,
     "table.whitelist": tables,
     "plugin.name": _plugin,
@@ -72,19 +65,13 @@ _KEYS: Mapping[str, FlatHandler] = {
     "snapshot.mode": _snapshot,
     "snapshot.fetch.size": number("snapshot_rows"),
     "incremental.snapshot.chunk.size": number("snapshot_rows"),
-    "decimal.handling.mode": only("precise"),
     "time.precision.mode": only("adaptive"),
     "interval.handling.mode": only("string"),
-    "binary.handling.mode": only("base64", "bytes"),
     "hstore.handling.mode": only("text"),
-    "tombstones.on.delete": tombstones,
-    "skipped.operations": skipped,
-    "provide.transaction.metadata": ignored("each event has its transaction"),
     "unavailable.value.placeholder": only("__debezium_unavailable_value"),
     "signal.data.collection": ignored("waybill snapshot NAME brings rows once more"),
     "heartbeat.interval.ms": ignored("the slot moves on with each run, also where other tables alone change"),
     "status.update.interval.ms": ignored("the slot moves on when receipts are settled"),
-    **dict.fromkeys(("max.batch.size", "max.queue.size", "poll.interval.ms"), ignored(_BATCHES)),
 }
 _MUST = {
     "database.hostname": "where the database is",
@@ -94,12 +81,8 @@ _MUST = {
 }
 
 
-def _class(name: str, package: str) -> FlatClass:
-    end = FlatEnd(_KEYS, _MUST, _complete)
-    return FlatClass(name, package, "source", end, records="events", gives_json=True, schemas_option="schemas")
-
-
+_END = FlatEnd(_KEYS, _MUST, _complete)
 CLASSES = (
-    _class("PostgresConnector", "io.debezium.connector.postgresql."),
-    _class("DebeziumPostgresConnector", "org.apache.rocketmq.connect.debezium.postgres."),
+    flat_class("PostgresConnector", "io.debezium.connector.postgresql.", _END),
+    flat_class("DebeziumPostgresConnector", "org.apache.rocketmq.connect.debezium.postgres.", _END),
 )

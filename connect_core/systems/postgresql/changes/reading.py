@@ -39,7 +39,6 @@ from connect_core.systems.postgresql.changes.snapshots import (
     REQUEST,
     ROW,
     WATERMARK,
-    SnapshotProgress,
     Snapshotting,
     parse_chunk,
     prefix,
@@ -48,6 +47,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.tables.change_events import Event, batch_of
+from connect_core.systems.tables.snapshots import SnapshotProgress
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
 """Of one batch: what is larger is torn, in memory and in the target."""

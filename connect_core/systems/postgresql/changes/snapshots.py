@@ -16,10 +16,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
-
-Key = tuple[str, ...]
+from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
 
 WATERMARK, CHUNK, ROW, END, REQUEST = "watermark", "chunk", "row", "end", "request"
 
@@ -32,21 +30,6 @@ def prefix(slot: str, kind: str) -> str:
 def counted(slot: str) -> str:
     """What the prefix begins with of messages that have a number, as changes do: so a position comes past them."""
     return f"waybill.{slot}#"
-
-
-class SnapshotProgress(NamedTuple):
-    """Of which tables rows are still to come, and of the first one behind which key."""
-
-    tables: tuple[tuple[str, str], ...] = ()
-    after: Key | None = None
-
-    def as_json(self) -> Json:
-        return {"tables": [[*one] for one in self.tables], "after": None if self.after is None else [*self.after]}
-
-    @classmethod
-    def parse(cls, given: Json) -> SnapshotProgress:
-        after = given["after"]
-        return cls(tuple((schema, table) for schema, table in given["tables"]), None if after is None else (*after,))
 
 
 class Chunk(NamedTuple):
@@ -133,13 +116,11 @@ class Snapshotting:
     def ends(self, last: Key | None) -> None:
         """`last` is the key of the last row of the chunk; None where the table has no more."""
         if self._taken:
-            done = last is None
-            self.progress = SnapshotProgress(self.progress.tables[1:] if done else self.progress.tables, last)
+            self.progress = self.progress.behind(last)
         self._window, self._taken = None, False
 
-    def requested(self, tables: tuple[tuple[str, str], ...]) -> None:
-        """A table that is being read is read once more behind the others."""
-        self.progress = self.progress._replace(tables=(*self.progress.tables, *tables))
+    def requested(self, tables: tuple[Place, ...]) -> None:
+        self.progress = self.progress.with_more(tables)
 
 
 _FIELD = re.compile(r'[(,](?:"((?:[^"\\]|\\.|"")*)"|([^,)]*))', re.DOTALL)

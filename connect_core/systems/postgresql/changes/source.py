@@ -15,12 +15,9 @@ from datetime import datetime
 
 from psycopg2.extensions import cursor
 
-from connect_core import clock
-from connect_core.errors import ConfigError, DataError, Failure, Retriable, WaybillError
+from connect_core.errors import ConfigError, DataError, Retriable
 from connect_core.sdk.batches import value_lengths
-from connect_core.sdk.kits.one_partition import failure_of_one
 from connect_core.sdk.records import Partition
-from connect_core.sdk.source import Followed
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.postgresql.catalog import primary_key
 from connect_core.systems.postgresql.changes import slots
@@ -29,68 +26,35 @@ from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
 from connect_core.systems.postgresql.changes.slots import ServerLog, Slot
-from connect_core.systems.postgresql.changes.snapshots import SnapshotProgress
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import made, understood
+from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
+from connect_core.systems.tables.snapshots import SnapshotProgress
 
 MOST_MESSAGES = 500_000
 """That a look counts: what is behind them is for the next one."""
 _MOVED = 1 << 20
 """Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
 what other tables write."""
-_FOREVER_S = 1e9
 _CLUSTER, _TIMELINE, _PUBLISHED = "cluster", "timeline", "published"
 _AT, _LSN, _SNAPSHOT = "at", "lsn", "snapshot"
 """Keys of the evidence."""
 
 
-class PostgresChangesSource:
+class PostgresChangesSource(ChangeSource):
     def __init__(self, options: PostgresChangesOptions, resources: ExitStack | None = None) -> None:
         self._options = options
-        self._partition = Partition(options.database)
-        self._where = f"{options.address}, slot {options.slot_name}"
-        self._database = KeptConnection(lambda: connected(options, self._where), lambda: understood(self._where))
+        self._where = where = f"{options.address}, slot {options.slot_name}"
+        super().__init__(
+            options, KeptConnection(lambda: connected(options, where), lambda: understood(where)), resources
+        )
         self._reader: ChangeReader | None = None
-        if resources is not None:
-            resources.callback(self._database.close)
-
-    def partitions(self, known: Sequence[Partition]) -> list[Partition]:
-        return [self._partition]
-
-    def topic(self, partition: Partition) -> str:
-        return ""
-
-    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
-        """Makes what is missing of slot and publication. A partition of another database is retired."""
-        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError(
             "A slot gives nothing again that is settled", next_step="Read the tables by a source of `postgresql`"
         )
-
-    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
-        return offset
-
-    def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        return self._batches(wanted, limit, _FOREVER_S)
-
-    def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
-        """The log may grow for other tables: the next look counts."""
-        until, began = clock.monotonic() + limit_s, self._end_of_log()
-        while (left_s := until - clock.monotonic()) > 0:
-            clock.sleep(min(self._options.every_s, left_s))
-            if began is None or self._end_of_log() != began:
-                return
-
-    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
-        [one] = wanted
-        try:
-            for batch in self._batches(one, limit, idle_timeout_s):
-                yield one, batch
-        except WaybillError as error:
-            yield one, Failure.of(error)
 
     def evidence(self, wanted: Range, end: int) -> Json:
         if self._reader is None or end == wanted.begin:
@@ -121,13 +85,6 @@ class PostgresChangesSource:
         ]
 
     # -------------------------------------------------------------------------------------------------- what there is
-
-    def _bounds(self, at: Position | None) -> Bounds:
-        try:
-            with self._database.asking() as asking:
-                return self._look(asking, at)
-        except WaybillError as error:
-            return Bounds.unread(at, failure_of_one(error))
 
     def _look(self, asking: cursor, at: Position | None) -> Bounds:
         log = slots.look_at_log(asking, self._where)
@@ -256,8 +213,6 @@ class PostgresChangesSource:
     # ------------------------------------------------------------------------------------------------ how it is read
 
     def _batches(self, wanted: Range, limit: Limit, idle_s: float) -> Iterator[SourceBatch]:
-        """Whole transactions, as far as the range may hold them: the next range begins with the one that does not fit.
-        One that is larger than a range, or than a batch, is torn."""
         place = _place_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
         if place is None:
             raise self._changed("The range was planned before there was a slot")
@@ -286,13 +241,12 @@ class PostgresChangesSource:
     def _changed(self, what: str) -> Retriable:
         return Retriable(what, where=self._where, next_step="The next run reports what was lost")
 
-    def _end_of_log(self) -> int | None:
-        """None where nobody can say."""
-        try:
-            with self._database.asking() as asking:
-                return slots.end_of_log(asking)[0]
-        except WaybillError:
-            return None
+    def _end(self, asking: cursor) -> int:
+        return slots.end_of_log(asking)[0]
+
+    def _end_in(self, seen: Bounds) -> object:
+        """A position is no place in the log."""
+        return self._end_of_log()
 
 
 def _as_json(place: Place) -> Json:
