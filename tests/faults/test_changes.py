@@ -18,6 +18,7 @@ import pytest
 
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.row_events import contradictions, state_of
 from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
 from tests.side_by_side import side_by_side
@@ -132,22 +133,6 @@ def _as_noted(line: str) -> tuple[Any, ...]:
     return event["op"], before.get("id"), after.get("id"), after.get("note")
 
 
-def contradictions(lines: list[str]) -> int:
-    """Rows of a snapshot that are not as the changes before them say, and rows that it has brought twice."""
-    now: dict[int, Any] = {}
-    read: set[int] = set()
-    wrong = 0
-    for line in lines:
-        event = json.loads(line)
-        before, after = event["before"] or {}, event["after"] or {}
-        if event["op"] == "r":
-            wrong += after["id"] in read or (after["id"] in now and now[after["id"]] != after["note"])
-            read.add(after["id"])
-        now.update({before["id"]: None} if before else {})
-        now.update({after["id"]: after["note"]} if after else {})
-    return wrong
-
-
 def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
     """By row what happened to it, in order."""
     by_row = defaultdict(list)
@@ -247,13 +232,7 @@ def test_a_snapshot_beside_busy_writers(
     row.moves_again()
     if into == "file":
         lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
-        state: dict[int, Any] = {}
-        for line in lines:
-            event = json.loads(line)
-            if event["before"]:
-                state.pop(event["before"]["id"], None)
-            if event["after"]:
-                state[event["after"]["id"]] = event["after"]["note"]
+        state = state_of(lines)
         there = dict(database.run("TABLE orders"))
         row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
         row.reordered = contradictions(lines)

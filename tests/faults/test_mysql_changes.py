@@ -17,6 +17,7 @@ import pytest
 
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.row_events import contradictions, state_of
 from tests.faults.rows import FaultRow
 from tests.mariadb import Database, MariaDB
 from tests.side_by_side import side_by_side
@@ -79,12 +80,15 @@ class Following:
     site: Site
     database: Database
     into: str
+    snapshot: str = "never"
+    snapshot_rows: int = 2_000
 
     def apply(self) -> None:
         to_table = self.into == "table"
         sink = self.database.sink("copies", mode="upsert") if to_table else {"file": {"path": "out.jsonl"}}
         parse = {"parse": {"format": "debezium", "fields": FIELDS}} if to_table else {}
-        source = self.database.changes("orders", every_s=0.05, schemas=to_table)
+        rows = {"snapshot": self.snapshot, "snapshot_rows": self.snapshot_rows}
+        source = self.database.changes("orders", every_s=0.05, schemas=to_table, **rows)
         self.site.apply("copy", {"source": source, "sink": sink, "limits": {"range_records": 1_500}, **parse})
 
     def feed(self, count: int, first: int) -> None:
@@ -162,3 +166,37 @@ def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: 
             following.attempt(*words)
             following.database.run("FLUSH BINARY LOGS")
     following.check(row)
+
+
+@pytest.mark.parametrize("into", ["file", "table"])
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_snapshot_beside_busy_writers(
+    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, into: str, kills: bool
+) -> None:
+    """Rows that are there come among the changes of others. Each is as the changes before it say."""
+    how = "SIGKILL at random steps, " * kills
+    where = f"rows and changes of MariaDB → {into}"
+    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(mariadb)
+    following = Following(bare_site, database, into, snapshot="initial", snapshot_rows=7)
+    database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_299")
+    with writing(database, seeded):
+        row.strikes()
+        following.apply()
+        for _ in range(4):
+            if kills:
+                bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(3))
+            following.attempt(*seeded.choice(((), ("--window", "2s"))))
+    attempts.run_until_done(bare_site, "copy")
+    row.moves_again()
+    if into == "file":
+        lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
+        state, there = state_of(lines), dict(database.run("SELECT id, note FROM orders"))
+        row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
+        row.reordered = contradictions(lines)
+        assert any('"op":"r"' in line for line in lines)
+    else:
+        row.lost, row.repeated, row.reordered = following.differences()
+    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
+    assert database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]

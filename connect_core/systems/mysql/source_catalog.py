@@ -69,13 +69,13 @@ def _check_server(asking: Cursor, where: str) -> bool:
     if numbers < _OLDEST[server.is_mariadb]:
         words = f"The server is {server.version}: a restart of such a one may give numbers of rows again"
         raise Refused(words, where=where, next_step="Upgrade it: MySQL 8.0, MariaDB 10.5 or newer")
-    if reason := _gets_rows_from_others(asking, server.is_mariadb):
+    if reason := gets_rows_from_others(asking, is_mariadb=server.is_mariadb):
         words = f"The server {reason}, so rows with lower numbers may come later and nobody sees who brings them"
         raise Refused(words, where=where, next_step="Name a server that does not as host: the primary one")
     return server.is_mariadb
 
 
-def _gets_rows_from_others(asking: Cursor, is_mariadb: bool) -> str:
+def gets_rows_from_others(asking: Cursor, *, is_mariadb: bool) -> str:
     """Why, or nothing."""
     asking.execute("SELECT @@read_only")
     if (asking.fetchone() or (0,))[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from connect_core.sdk.flat import FlatClass, FlatEnd, FlatHandler, FlatWriter, ignored, option
@@ -48,6 +49,21 @@ def skipped(into: FlatWriter, key: str, value: Any) -> None:
         into.refuse(key, "every kind of change comes; filter.when of a native document leaves some out")
     elif left_out:
         into.notice(f"{key}: a truncate comes too, with op `t`")
+
+
+def snapshot_mode(more: Mapping[str, str] = MappingProxyType({})) -> FlatHandler:
+    """`more` are words that one database alone has."""
+    meant = {"initial": "initial", "never": "never", "no_data": "never", **more}
+
+    def put(into: FlatWriter, key: str, value: Any) -> None:
+        word = str(value).strip().lower()
+        if word in meant:
+            into.put(key, "snapshot", meant[word])
+        else:
+            step = "waybill snapshot NAME brings the rows of tables at any time"
+            into.refuse(key, f"{value!r} is not available; there are initial and no_data; {step}")
+
+    return put
 
 
 def tombstones(into: FlatWriter, key: str, value: Any) -> None:

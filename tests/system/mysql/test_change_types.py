@@ -159,7 +159,8 @@ def made(database: Database, kinds: list[Kind], table: str = "kinds") -> None:
     database.run(f"CREATE TABLE {table} (number int PRIMARY KEY, {columns}) CHARACTER SET utf8mb4")
 
 
-def filled(database: Database, kinds: list[Kind]) -> None:
+def filled(database: Database, kinds: list[Kind], columns: str = "") -> None:
+    into = f"kinds ({columns})" if columns else "kinds"
     for row in range(max(len(values) for *_, values in kinds)):
         written = [values[row][0] if row < len(values) else "NULL" for *_, values in kinds]
-        database.run("SET time_zone = '+00:00'", f"INSERT INTO kinds VALUES ({row}, {', '.join(written)})")
+        database.run("SET time_zone = '+00:00'", f"INSERT INTO {into} VALUES ({row}, {', '.join(written)})")

@@ -57,7 +57,7 @@ def test_a_document_becomes_a_native_one(read: Read, kind: str) -> None:
     ("key", "value", "words"),
     [
         ("table.include.list", "orders", "has no database"),
-        ("snapshot.mode", "initial", "do not come"),
+        ("snapshot.mode", "initial_only", "at any time"),
         ("bigint.unsigned.handling.mode", "precise", "not available"),
         ("time.precision.mode", "connect", "not available"),
         ("database.ssl.mode", "required", "use verify_identity"),
@@ -72,8 +72,11 @@ def test_what_cannot_be_kept_is_refused_at_its_key(read: Read, key: str, value: 
     assert words in str(fault)
 
 
-def test_a_snapshot_is_not_left_out_in_silence(read: Read) -> None:
-    given: dict[str, Any] = {**GIVEN}
-    del given["snapshot.mode"]
-    with pytest.raises(ConfigError, match=r"snapshot\.mode"):
-        read(given)
+@pytest.mark.parametrize(("mode", "snapshot"), [("initial", "initial"), ("schema_only", "never"), (None, None)])
+def test_rows_that_are_there_come_as_with_debezium(read: Read, mode: str | None, snapshot: str | None) -> None:
+    """`initial` is the default of both."""
+    given: dict[str, Any] = {**GIVEN, "incremental.snapshot.chunk.size": "500", "snapshot.mode": mode}
+    if mode is None:
+        del given["snapshot.mode"]
+    source = read(given).data["source"]["mysql_changes"]
+    assert (source.get("snapshot"), source["snapshot_rows"]) == (snapshot, 500)

@@ -45,9 +45,11 @@ class ChangeWriter:
         self._order(name)
 
     def change(self, table: TableMap, operation: str, images: Sequence[Values], event: LogEvent, spot: Spot) -> Event:
+        """`r` is a row of a snapshot."""
         unfit: list[str] = []
         written = [_row(table, values, unfit) for values in images]
-        before, after = {"c": ("null", written[0]), "d": (written[0], "null")}.get(operation, (written[0], written[-1]))
+        before = "null" if operation in ("c", "r") else written[0]
+        after = "null" if operation == "d" else written[-1]
         key = _key(table, images[-1])
         head = self._head(table)
         rest = self._rest(table.name, operation, event, spot)
@@ -79,10 +81,10 @@ class ChangeWriter:
 
     def _rest(self, name: TableName, operation: str, event: LogEvent, spot: Spot) -> str:
         number, within = self._order(name)
-        at_ms = event.at_s * 1000
+        at_ms, snapshot = event.at_s * 1000, "incremental" if operation == "r" else "false"
         return (
             f'"source":{{"version":"1","connector":"mysql","name":{quoted(self._name)},"ts_ms":{at_ms},'
-            f'"snapshot":"false","db":{quoted(name.database)},"table":{quoted(name.table)},'
+            f'"snapshot":"{snapshot}","db":{quoted(name.database)},"table":{quoted(name.table)},'
             f'"server_id":{event.server_id},"gtid":{quoted(self._gtid) if self._gtid else "null"},'
             f'"file":{quoted(spot.file)},"pos":{spot.at},"row":{spot.row}}},'
             f'"transaction":{{"id":{quoted(self._id)},"total_order":{number},'

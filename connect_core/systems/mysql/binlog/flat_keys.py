@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_core.sdk.flat import FlatEnd, FlatHandler, FlatWriter, ignored
-from connect_core.systems.tables.debezium_keys import COMMON, encrypted, flat_class, number, only, tables, tombstones
+from connect_core.systems.tables.debezium_keys import (
+    COMMON,
+    encrypted,
+    flat_class,
+    number,
+    only,
+    snapshot_mode,
+    tables,
+    tombstones,
+)
 
 
 def _tables(into: FlatWriter, key: str, value: Any) -> None:
@@ -20,13 +29,6 @@ def _tables(into: FlatWriter, key: str, value: Any) -> None:
         into.refuse(key, f"{unfit[0]!r} has no database: write DATABASE.TABLE")
     elif names:
         into.put(key, "database", names[0].partition(".")[0])
-
-
-def _snapshot(into: FlatWriter, key: str, value: Any) -> None:
-    if str(value).strip().lower() in ("never", "no_data", "schema_only"):
-        into.put(key, "snapshot", "never")
-    else:
-        into.refuse(key, f"{value!r} is not available: rows that are there before do not come; there is no_data")
 
 
 def _schema_changes(into: FlatWriter, key: str, value: Any) -> None:
@@ -40,7 +42,10 @@ def _complete(into: FlatWriter) -> None:
         tombstones(into, "tombstones.on.delete", "true")
     if "include.schema.changes" not in into.given:
         _schema_changes(into, "include.schema.changes", "true")
-    into.notice("offsets: reading begins where the log ends; what Debezium has read up to is not taken over")
+    into.notice(
+        "offsets: reading begins where the log ends; what Debezium has read up to is not taken over. Stop it first, and"
+        " set snapshot.mode=no_data where it has brought the rows"
+    )
 
 
 _NO_HISTORY = "the log has the columns of each row: no history of the schema is kept"
@@ -53,7 +58,11 @@ _KEYS: Mapping[str, FlatHandler] = {
     "database.whitelist": ignored("table.include.list names databases too"),
     "table.include.list": _tables,
     "table.whitelist": _tables,
-    "snapshot.mode": _snapshot,
+    "snapshot.mode": snapshot_mode({"schema_only": "never"}),
+    "snapshot.fetch.size": number("snapshot_rows"),
+    "incremental.snapshot.chunk.size": number("snapshot_rows"),
+    "snapshot.locking.mode": ignored("who changes a row waits while its chunk is copied; nothing else is locked"),
+    "signal.data.collection": ignored("waybill snapshot NAME brings rows once more"),
     "include.schema.changes": _schema_changes,
     "bigint.unsigned.handling.mode": only("long"),
     "time.precision.mode": only("adaptive_time_microseconds"),
@@ -66,7 +75,6 @@ _MUST = {
     "database.hostname": "where the server is",
     "database.user": "who reads",
     "table.include.list|table.whitelist": "whose changes are read",
-    "snapshot.mode": "no_data: rows that are there before do not come",
 }
 
 

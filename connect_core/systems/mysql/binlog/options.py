@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import xxhash
 from pydantic import AfterValidator, Field
 
-from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.table_names import OURS, TableName
 from connect_core.systems.mysql.options import MysqlOptions, checked_table
 
 _FIRST_ID, _IDS = 1 << 30, 1 << 30
+_WILD = frozenset("*?[")
 
 
 class MysqlChangesOptions(MysqlOptions):
@@ -33,10 +34,21 @@ class MysqlChangesOptions(MysqlOptions):
         "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
         examples=[False],
     )
-    snapshot: Literal["never"] = Field(
-        description="never: what changes after the first run, and no rows that were there before. There is nothing else"
-        " yet, so it is to be written",
+    snapshot: Literal["never", "initial"] = Field(
+        default="initial",
+        description="initial: the rows that are in the tables when the connector begins come too, each as it was at its"
+        " place among the changes. Tables need a primary key for that, and the user may make two tables. never: changes"
+        " alone",
         examples=["never"],
+    )
+    snapshot_rows: int = Field(
+        default=2_000,
+        ge=1,
+        le=100_000,
+        description="So many rows of a snapshot are copied at once into the log, from which they come. Until they are"
+        " there, who changes one of them waits",
+        examples=[500],
+        json_schema_extra={"policy": True},
     )
     server_id: int | None = Field(
         default=None,
@@ -68,9 +80,13 @@ class MysqlChangesOptions(MysqlOptions):
         named = xxhash.xxh32_intdigest(self.uid.encode()) % (_IDS // 2) * 2 + _FIRST_ID
         return self.server_id if self.server_id is not None else named
 
+    def named(self) -> list[tuple[str, str]]:
+        """Database and name of each table that is no pattern, each once, in order."""
+        return [*dict.fromkeys(self.split(one) for one in self.tables if not _WILD & set(one))]
+
     def wants(self, name: TableName) -> bool:
-        """Whether the document names this table."""
-        wanted = (self.split(one) for one in self.tables)
+        """Whether the document names this table, and it is none of ours."""
+        wanted = (self.split(one) for one in self.tables if name.table not in OURS)
         return any(fnmatchcase(name.database, of) and fnmatchcase(name.table, one) for of, one in wanted)
 
     @property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role, RowsLeft
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog.flat_keys import CLASSES
@@ -30,6 +30,23 @@ def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     return probe(options)
 
 
+def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
+    from connect_core.systems.mysql.binlog.chunks import request_snapshot
+
+    return request_snapshot(MysqlChangesOptions.model_validate(options), tables)
+
+
+def _rows_left(options: Json, evidence: Json) -> list[RowsLeft]:
+    from connect_core.systems.mysql.binlog.source import progress_of
+
+    progress = progress_of(evidence)
+    if not progress.tables:
+        return []
+    from connect_core.systems.mysql.binlog.chunks import rows_left
+
+    return rows_left(MysqlChangesOptions.model_validate(options), progress)
+
+
 PLUGIN = Plugin(
     name="mysql_changes",
     title="Changes of tables of MySQL and MariaDB",
@@ -38,6 +55,8 @@ PLUGIN = Plugin(
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     guarantee=_guarantee,
     probe=_probe,
+    snapshot=_snapshot,
+    rows_left=_rows_left,
     flat=CLASSES,
     unit="bytes of log",
 )

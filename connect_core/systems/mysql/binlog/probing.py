@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import pymysql
 from pymysql.cursors import Cursor
 
-from connect_core.errors import WaybillError
+from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
+from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
-from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.table_names import OURS, TableName
+from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected, server_of
-from connect_core.systems.mysql.failures import understood
+from connect_core.systems.mysql.failures import number_of, understood
+
+_DENIED = 1142
+_ME = "CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))"
+_GRANTED = f"""
+SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {_ME}
+UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE = {_ME} AND %s LIKE TABLE_SCHEMA
+UNION SELECT PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES
+      WHERE GRANTEE = {_ME} AND TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
 
 
 def probe(options: Json) -> Iterator[ProbeResult]:
@@ -35,6 +47,48 @@ def probe(options: Json) -> Iterator[ProbeResult]:
             step = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* (of MariaDB BINLOG MONITOR)"
             yield ProbeResult(False, f"{given.user} may not read the log: {error.what}: {step}")
         yield from _tables(asking, given)
+        if given.snapshot != "never":
+            yield from _rows(asking, given, where)
+
+
+def _rows(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[ProbeResult]:
+    """Whether the rows that are there can come."""
+    unfit = [*_unfit(asking, given, where), *_rights(asking, given)]
+    yield from unfit
+    if not unfit:
+        yield ProbeResult(True, "rows that are there can be read by primary key, and come through the log")
+
+
+def _unfit(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[ProbeResult]:
+    try:
+        chunks.check_writable(asking, where)
+    except ConfigError as error:
+        yield ProbeResult(False, f"{error.what}: {error.next_step}")
+    for place in chunks.tables_of(asking, given):
+        named = ".".join(place)
+        try:
+            chunks.check_tables(asking, [place], where)
+            asking.execute(f"SELECT 1 FROM {quoted(place)} LIMIT 0")
+        except ConfigError as error:
+            yield ProbeResult(False, f"{named}: {error.what}: {error.next_step}")
+        except pymysql.Error as error:
+            if number_of(error) != _DENIED:
+                raise
+            words = f"{given.user} may not read the rows of table {named}: GRANT SELECT ON {named}"
+            yield ProbeResult(False, f"{words}; or write snapshot: never")
+
+
+def _rights(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]:
+    """Those that come with a role are not listed: nothing is said then."""
+    asking.execute("SELECT COALESCE(CURRENT_ROLE(), 'NONE')")
+    if asking.fetchone() != ("NONE",):
+        return
+    for table in sorted(OURS):
+        asking.execute(_GRANTED, (given.database, given.database, table))
+        granted = {one for (one,) in asking.fetchall()}
+        if missing := [one for one in chunks.RIGHTS if one not in granted]:
+            words = f"{given.user} may not make and fill table {given.database}.{table} ({', '.join(missing)})"
+            yield ProbeResult(False, f"{words}: {chunks.grant(given, table)} Or write snapshot: never")
 
 
 def _tables(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]:

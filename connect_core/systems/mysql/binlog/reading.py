@@ -19,14 +19,16 @@ import numpy as np
 from connect_core import clock
 from connect_core.errors import DataError, Retriable
 from connect_core.sdk.values import Limit, SourceBatch
-from connect_core.systems.mysql.binlog import log_events, table_maps
+from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
 from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.logged_tables import LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
-from connect_core.systems.mysql.binlog.statements import Does, Wants, statement
-from connect_core.systems.mysql.binlog.table_maps import Charsets, TableMap
+from connect_core.systems.mysql.binlog.statements import Does, statement
+from connect_core.systems.mysql.binlog.table_maps import TableMap
 from connect_core.systems.tables.change_events import Event, batch_of
 from connect_core.systems.tables.pages import holes_between
+from connect_core.systems.tables.snapshots import SnapshotProgress
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
 """Of one batch: what is larger is torn, in memory and in the target."""
@@ -35,7 +37,6 @@ _MOVED = 16 << 20
 _STANDALONE = 1
 """Of a transaction of MariaDB: it is one statement, and has no end of its own."""
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
-_UNKNOWN_TABLE = "Rows of a table come before the table"
 
 
 class Ending(NamedTuple):
@@ -47,14 +48,8 @@ class Ending(NamedTuple):
     created: int
     gtid: str = ""
     prepared: tuple[str, ...] = ()
-
-
-class WantedLog(NamedTuple):
-    """What is read: `wants` says of which tables, `databases` of which databases."""
-
-    wants: Wants
-    databases: frozenset[str]
-    charsets: Charsets
+    progress: SnapshotProgress = SnapshotProgress()
+    """How far a snapshot has come there."""
 
 
 @dataclass
@@ -76,7 +71,7 @@ class BinlogReader:
         self._file, self._created, self._at = begin.file, begin.created, begin.place
         self._prepared, self._gtid = begin.prepared, begin.gtid
         self._is_mariadb, self._is_begun = False, False
-        self._tables: dict[int, TableMap | None] = {}
+        self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
         self._rows_within = 0
         self._whole = offset
@@ -207,7 +202,7 @@ class BinlogReader:
         if self._within:
             self._never_committed(event)
         self._file, self._at = name, LogPlace(number_of_file(name), 0)
-        self._tables.clear()
+        self._tables.forget()
 
     def _never_committed(self, event: LogEvent) -> None:
         """The server has crashed within it: the next file follows."""
@@ -249,11 +244,13 @@ class BinlogReader:
         else:
             self._gtid, self._is_explicit = log_events.mysql_gtid(event), False
         self._within, self._rows_within = True, 0
-        self._tables.clear()
+        self._tables.forget()
+        self._tables.snapshot.transaction_begins()
         self._writer.begins(self._gtid or f"{self._file}:{event.end - event.size}", self._gtid)
 
     def _ends_transaction(self, event: LogEvent) -> None:
         self._within = False
+        self._tables.snapshot.transaction_ended()
 
     def _prepares(self, event: LogEvent) -> None:
         if self._rows_within:
@@ -303,23 +300,18 @@ class BinlogReader:
         self._undone(event, "LOAD DATA is in the log as a statement: its session has set binlog_format")
 
     def _table(self, event: LogEvent) -> None:
-        name = table_maps.name_of(event)
-        wanted = self._wanted
-        found = table_maps.table_map(event, wanted.charsets, self._is_mariadb) if wanted.wants(name) else None
-        self._tables[table_maps.number_of(event)] = found
+        self._tables.table(event, is_mariadb=self._is_mariadb)
 
     def _rows(self, event: LogEvent) -> None:
-        number = table_maps.number_of(event)
-        if number == log_events.NO_TABLE:
-            return
-        if number not in self._tables:
-            raise DataError(_UNKNOWN_TABLE, where=f"{self._where}, {self._file}:{event.end - event.size}")
-        table = self._tables[number]
-        if table is not None:
-            self._rows_of(table, event)
+        try:
+            found = self._tables.changed(event)
+        except DataError as error:
+            raise DataError(error.what, where=f"{self._where}, {self._file}:{event.end - event.size}") from None
+        if found is not None:
+            self._rows_of(*found, event)
 
-    def _rows_of(self, table: TableMap, event: LogEvent) -> None:
-        rows, operation = log_events.rows_of(event), log_events.ROWS[event.kind]
+    def _rows_of(self, table: TableMap, operation: str, event: LogEvent) -> None:
+        rows = log_events.rows_of(event)
         everything = (1 << rows.columns) - 1
         is_part = any(int.from_bytes(one, "little") & everything != everything for one in rows.present)
         why = table.unfit or ("Its session has logged a part of the columns: binlog_row_image" if is_part else "")
@@ -346,7 +338,8 @@ class BinlogReader:
         self._taken.size += len(one.value)
 
     def _keep_place(self) -> None:
-        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared)
+        progress = self._tables.snapshot.progress
+        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared, progress)
         self._whole = max(self._whole, self._at.offset)
         if len(self._ends) > self._fixed and not self._rows_within:
             self._ends[-1] = ending

@@ -18,10 +18,12 @@ from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
+from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
-from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending, WantedLog
+from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
 from connect_core.systems.mysql.binlog.server_log import (
     FIRST_EVENT,
     LogFiles,
@@ -36,8 +38,9 @@ from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
+from connect_core.systems.tables.snapshots import Place, SnapshotProgress
 
-_LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED = "log", "place", "created", "gtid", "prepared"
+_LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
 """Keys of the evidence."""
 
 
@@ -68,33 +71,60 @@ class MysqlChangesSource(ChangeSource):
             raise ConfigError(f"Changes would be lost: {wrong}", where=self._where, next_step=step)
         files = files_of(asking, self._where)
         if at is None:
-            return self._at_begin(files, 0, files.end)
+            return self._at_begin(asking, files, 0, files.end)
         if _PLACE not in at.evidence or at.offset < int(at.evidence[_PLACE]):
             at = self._at_its_file(files, at)
         ending = _ending_in(at)
         lost, behind = self._what_is_lost(files, ending)
         if lost:
-            begin = self._at_begin(files, at.incarnation + 1, behind)
+            begin = self._at_begin(asking, files, at.incarnation + 1, behind)
             gap = Gap(at.incarnation, at.offset, None, lost)
             return Bounds(begin.incarnation, begin.begin, begin.oldest, begin.end, begin.evidence, (gap,))
-        end = max(at.offset, files.end.offset)
-        return Bounds(at.incarnation, at.offset, min(files.oldest.offset, at.offset), end, at.evidence)
+        end, more = self._with_chunks(asking, files, at, ending.progress)
+        return Bounds(at.incarnation, at.offset, min(files.oldest.offset, at.offset), end, at.evidence, partial=more)
 
-    def _at_begin(self, files: LogFiles, incarnation: int, place: LogPlace) -> Bounds:
+    def _with_chunks(
+        self, asking: Cursor, files: LogFiles, at: Position, progress: SnapshotProgress
+    ) -> tuple[int, bool]:
+        """Where the log ends, with the next chunks of a snapshot; and whether more will be there when that is read."""
+        end = max(at.offset, files.end.offset)
+        there = chunks.written(asking, self._options)
+        to_come = [one.note for one in there if one.at >= at.offset]
+        if progress.tables:
+            if not any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
+                chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
+                end = max(at.offset, end_of(asking).offset)
+            return end, end > at.offset
+        if not to_come:
+            chunks.tidy(asking, self._options, there)
+        return end, any(one.is_request for one in to_come)
+
+    def _at_begin(self, asking: Cursor, files: LogFiles, incarnation: int, place: LogPlace) -> Bounds:
         file = files.names[place.file]
         created = begun_at(self._options, self._where, file)
         named = f"{self._where}.{created}.{place.offset}.{incarnation}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-        evidence: Json = {ORIGIN: origin, **_as_json(Ending(place, file, created))}
+        progress = SnapshotProgress(self._tables(asking))
+        evidence: Json = {ORIGIN: origin, **_as_json(Ending(place, file, created, progress=progress))}
         end = max(place.offset, files.end.offset)
-        return Bounds(incarnation, place.offset, place.offset, end, evidence, chosen=True)
+        more = bool(progress.tables)
+        return Bounds(incarnation, place.offset, place.offset, end, evidence, chosen=True, partial=more)
+
+    def _tables(self, asking: Cursor) -> tuple[Place, ...]:
+        """Whose rows are to come. Nothing is made for them before the ledger knows where the connector begins."""
+        if self._options.snapshot == "never":
+            return ()
+        chunks.check_writable(asking, self._where)
+        tables = chunks.tables_of(asking, self._options)
+        chunks.check_tables(asking, tables, self._where)
+        return tuple(tables)
 
     def _at_its_file(self, files: LogFiles, at: Position) -> Position:
         """A place that somebody has set: it may be within a transaction, and none is in two files."""
         place = LogPlace(LogPlace.of(at.offset).file, FIRST_EVENT)
         name = files.names.get(place.file, "")
         created = begun_at(self._options, self._where, name) if name else 0
-        ending = Ending(place, name or f"{files.base}.{place.file:06}", created)
+        ending = Ending(place, name or f"{files.base}.{place.file:06}", created, progress=progress_of(at.evidence))
         return Position(at.incarnation, at.offset, {**at.evidence, **_as_json(ending)})
 
     def _what_is_lost(self, files: LogFiles, ending: Ending) -> tuple[str, LogPlace]:
@@ -119,7 +149,13 @@ class MysqlChangesSource(ChangeSource):
         with self._database.asking() as asking:
             charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
             self._check_there(files_of(asking, self._where), begin)
-        read = WantedLog(options.wants, options.databases, lambda number: charsets.get(number, f"number {number}"))
+        read = WantedLog(
+            options.wants,
+            options.databases,
+            lambda number: charsets.get(number, f"number {number}"),
+            options.database,
+            options.uid,
+        )
         writer = ChangeWriter(options.database, schemas=options.schemas)
         reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
         log = log_from(options, self._where, begin.file, begin.place.at, options.reader_id)
@@ -150,10 +186,17 @@ def _as_json(ending: Ending) -> Json:
         _CREATED: ending.created,
         _GTID: ending.gtid,
         _PREPARED: [*ending.prepared],
+        _SNAPSHOT: ending.progress.as_json() if ending.progress.tables else None,
     }
 
 
 def _ending_in(at: Position) -> Ending:
     said = at.evidence
-    prepared = tuple(said.get(_PREPARED, ()))
-    return Ending(LogPlace.of(int(said[_PLACE])), said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared)
+    place, prepared, progress = LogPlace.of(int(said[_PLACE])), tuple(said.get(_PREPARED, ())), progress_of(said)
+    return Ending(place, said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared, progress)
+
+
+def progress_of(evidence: Json) -> SnapshotProgress:
+    """How far a snapshot has come at a position."""
+    said = evidence.get(_SNAPSHOT)
+    return SnapshotProgress.parse(said) if said else SnapshotProgress()

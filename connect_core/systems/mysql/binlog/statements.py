@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from connect_core.systems.mysql.binlog.log_events import Query
-from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
 
 Wants = Callable[[TableName], bool]
 
@@ -93,7 +93,9 @@ def _unquoted(quoted: str | None, plain: str | None) -> str:
 
 
 def _changes_rows(first: str, words: list[str]) -> bool:
-    return first in _DML or (first == "CREATE" and "TABLE" in words[1:6] and "SELECT" in words)
+    """A table of ours may have a column, or a label, of that name."""
+    makes = first == "CREATE" and "TABLE" in words[1:6] and COPIES.upper() not in words[2:3]
+    return first in _DML or (makes and "SELECT" in words)
 
 
 def _may_concern(query: Query, databases: frozenset[str]) -> bool:

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_core.sdk.flat import FlatEnd, FlatHandler, FlatWriter, ignored, option
-from connect_core.systems.tables.debezium_keys import COMMON, encrypted, flat_class, number, only, tables, tombstones
-
-
-def _snapshot(into: FlatWriter, key: str, value: Any) -> None:
-    meant = {"initial": "initial", "never": "never", "no_data": "never"}.get(str(value).strip().lower())
-    if meant:
-        into.put(key, "snapshot", meant)
-    else:
-        step = "waybill snapshot NAME brings the rows of tables at any time"
-        into.refuse(key, f"{value!r} is not available; there are initial and no_data; {step}")
+from connect_core.systems.tables.debezium_keys import (
+    COMMON,
+    encrypted,
+    flat_class,
+    number,
+    only,
+    snapshot_mode,
+    tables,
+    tombstones,
+)
 
 
 def _plugin(into: FlatWriter, key: str, value: Any) -> None:
@@ -62,7 +62,7 @@ _KEYS: Mapping[str, FlatHandler] = {
     "slot.drop.on.stop": only("false"),
     "publication.name": _publication,
     "publication.autocreate.mode": ignored("see publication.name"),
-    "snapshot.mode": _snapshot,
+    "snapshot.mode": snapshot_mode(),
     "snapshot.fetch.size": number("snapshot_rows"),
     "incremental.snapshot.chunk.size": number("snapshot_rows"),
     "time.precision.mode": only("adaptive"),

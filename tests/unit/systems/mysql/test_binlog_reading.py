@@ -16,7 +16,8 @@ from connect_core.sdk.values import SourceBatch
 from connect_core.systems.mysql.binlog import log_events, reading
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.log_events import LogEvent
-from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending, WantedLog
+from connect_core.systems.mysql.binlog.logged_tables import WantedLog
+from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
 from connect_core.systems.mysql.binlog.server_log import LogPlace
 
 CREATED = 1_700_000_000

@@ -1,0 +1,295 @@
+"""Chunks of a table, copied into the log among its changes (`snapshot_log`)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import NamedTuple
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from connect_core import clock
+from connect_core.errors import ConfigError, DataError
+from connect_core.sdk.plugin import RowsLeft
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.server_log import end_of
+from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, in_order, key_of, key_texts, unfit_key
+from connect_core.systems.mysql.binlog.snapshot_log import MAKE_NOTES, Note, chunk_note, end_note, request_note
+from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
+from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name, read_table
+from connect_core.systems.mysql.connecting import connected, server_of
+from connect_core.systems.mysql.failures import number_of, understood
+from connect_core.systems.mysql.fitting import check_engine
+from connect_core.systems.mysql.source_catalog import gets_rows_from_others
+from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress, asked_of
+
+MOST_S, MOST_ROWS = 2.0, 80_000
+"""So long a look writes chunks, and so many rows, before they are read: until then the log and a table hold them."""
+RIGHTS = ("SELECT", "INSERT", "DELETE", "CREATE", "DROP")
+"""On tables of ours."""
+_LOCK_S = 5
+"""How long a chunk of one row waits for who changes it, and any chunk for who alters the table."""
+_BUSY = (1205, 1213, 3572)
+"""Somebody has locked a row."""
+_DENIED, _NO_TABLE = (1142, 1044, 1227, 1370), 1146
+_SMALLER, _LARGER = 8, 4
+_SETTINGS = """
+SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES',
+  lock_wait_timeout = {0}, innodb_lock_wait_timeout = {0}
+"""
+"""What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
+_AS_REQUIRED = ("ROW", 1, "FULL")
+_TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2"
+
+
+class WrittenNote(NamedTuple):
+    """What is in our table, and may be in the log behind a position."""
+
+    number: int
+    at: int
+    """Where the log ended before it was written."""
+    note: Note
+
+
+class Altered(Exception):
+    """The table is another one than its copies are of."""
+
+
+def tables_of(asking: Cursor, options: MysqlChangesOptions) -> list[Place]:
+    """Those that the document names, and those that its patterns mean and the user may see."""
+    asking.execute(_TABLES)
+    found = [(str(one[0]), str(one[1])) for one in asking.fetchall() if options.wants(TableName(*one))]
+    return [*dict.fromkeys((*options.named(), *found))]
+
+
+def check_writable(asking: Cursor, where: str) -> None:
+    """Raises ConfigError by a server into whose log rows are not to be written."""
+    if reason := gets_rows_from_others(asking, is_mariadb=server_of(asking.connection).is_mariadb):
+        raise ConfigError(
+            f"Rows that are there cannot be written into the log: the server {reason}",
+            where=where,
+            next_step="Name the primary server as host; or write snapshot: never, and only changes come",
+        )
+
+
+def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
+    """None where there is none. Raises ConfigError for one whose rows cannot be read chunk by chunk."""
+    table = read_table(asking, place)
+    if table is None:
+        return None
+    named = f"{where}, table {'.'.join(place)}"
+    check_engine(table, named)
+    if why := unfit_key(table):
+        step = "Give it one of numbers, texts, times or bytes; or write snapshot: never, and only changes come"
+        raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
+    return table
+
+
+def check_tables(asking: Cursor, places: Sequence[Place], where: str) -> None:
+    """Raises ConfigError for the first one whose rows cannot be read."""
+    for place in places:
+        if described(asking, place, where) is None:
+            named = ".".join(place)
+            raise ConfigError(
+                f"There is no table {named}, or the user may not see it",
+                where=where,
+                next_step=f"Make it, or GRANT SELECT ON {named}; or write snapshot: never, and only changes come",
+            )
+
+
+def written(asking: Cursor, options: MysqlChangesOptions) -> list[WrittenNote]:
+    """What our table has of this connector; nothing where nobody has made it."""
+    try:
+        asking.execute(f"SELECT number, written_at, said FROM {NOTES} WHERE connector = %s", (options.uid,))
+    except pymysql.Error as error:
+        if number_of(error) not in (_NO_TABLE, *_DENIED):
+            raise
+        return []
+    return [WrittenNote(int(number), int(at), Note.parse(said)) for number, at, said in asking.fetchall()]
+
+
+def tidy(asking: Cursor, options: MysqlChangesOptions, there: Sequence[WrittenNote]) -> None:
+    """Takes out what has been read."""
+    if there:
+        highest = max(one.number for one in there)
+        asking.execute(f"DELETE FROM {NOTES} WHERE connector = %s AND number <= %s", (options.uid, highest))
+
+
+def request_snapshot(options: MysqlChangesOptions, tables: Sequence[str]) -> list[str]:
+    """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
+    Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
+    where, named = options.address, ", ".join(options.tables)
+    asked = asked_of(tables, options.split, lambda *one: options.wants(TableName(*one)), where, named)
+    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        check_writable(asking, where)
+        asked = asked or tables_of(asking, options)
+        check_tables(asking, asked, where)
+        _prepare(asking, options, where)
+        _say(asking, options, request_note(tuple(asked)))
+    return [f"{schema}.{table}" for schema, table in asked]
+
+
+def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress) -> list[RowsLeft]:
+    """As the server estimates it."""
+    found, after, where = [], progress.after, options.address
+    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        for place in progress.tables:
+            if (table := described(asking, place, where)) is not None:
+                rows = _estimated(asking, table, None)
+                left = min(rows, _estimated(asking, table, after))
+                found.append(RowsLeft(".".join(place), left, rows))
+            after = None
+    return found
+
+
+def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
+    """How many rows are behind a key."""
+    asking.execute(f"EXPLAIN SELECT 1 FROM {_by_key(table)} WHERE {behind(table, after)}")
+    names = [one[0].lower() for one in asking.description]
+    return sum(int(row[names.index("rows")] or 0) for row in asking.fetchall())
+
+
+def write_chunks(
+    asking: Cursor, options: MysqlChangesOptions, progress: SnapshotProgress, incarnation: int, where: str
+) -> None:
+    """Writes the next chunks behind where the log has come to; fewer where others hold rows. Nothing where another
+    connector of this database does so now: the next look tries again."""
+    with _alone(asking, options) as is_alone:
+        if is_alone:
+            check_writable(asking, where)
+            _prepare(asking, options, where)
+            tidy(asking, options, written(asking, options))
+            _Writer(asking, options, incarnation, where).write(progress)
+
+
+class _Writer:
+    def __init__(self, asking: Cursor, options: MysqlChangesOptions, incarnation: int, where: str) -> None:
+        self._asking, self._options, self._incarnation, self._where = asking, options, incarnation, where
+        self._copied: MysqlTable | None = None
+        self._rows = options.snapshot_rows
+        is_mariadb = server_of(asking.connection).is_mariadb
+        self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
+        self._written = 0
+
+    def write(self, progress: SnapshotProgress) -> None:
+        until = clock.monotonic() + MOST_S
+        while progress.tables and self._written < MOST_ROWS and clock.monotonic() < until:
+            try:
+                if self._copied is None or progress.after is None:
+                    self._copy(progress.tables[0])
+                progress = self._chunk(progress)
+                self._rows = min(self._options.snapshot_rows, self._rows * _LARGER)
+            except Altered:
+                self._asking.execute("ROLLBACK")
+                self._copied = None
+            except pymysql.Error as error:
+                if number_of(error) not in _BUSY:
+                    raise
+                self._asking.execute("ROLLBACK")
+                if self._rows == 1:
+                    break
+                self._rows = max(1, self._rows // _SMALLER)
+        self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
+
+    def _copy(self, place: Place) -> None:
+        self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
+        self._copied = described(self._asking, place, self._where)
+        if self._copied is not None:
+            self._asking.execute(copy_of(self._copied, COPIES))
+
+    def _chunk(self, progress: SnapshotProgress) -> SnapshotProgress:
+        """How far the rows have come with it. Whoever wants to change one of them waits until they are in the log."""
+        asking, table, place = self._asking, self._copied, progress.tables[0]
+        at = end_of(asking).offset
+        asking.execute("BEGIN")
+        self._check(place)
+        _say(asking, self._options, chunk_note(progress, self._incarnation), at)
+        last = None if table is None else self._rows_of(table, progress.after)
+        _say(asking, self._options, end_note(last), at)
+        asking.execute("COMMIT")
+        return progress.behind(last)
+
+    def _check(self, place: Place) -> None:
+        """Nobody alters the table until the end of the transaction."""
+        try:
+            self._asking.execute(f"SELECT 1 FROM {quoted(place)} LIMIT 0")
+        except pymysql.Error as error:
+            if number_of(error) != _NO_TABLE:
+                raise
+        if described(self._asking, place, self._where) != self._copied:
+            raise Altered
+
+    def _rows_of(self, table: MysqlTable, after: Key | None) -> Key | None:
+        """Copies them; the key of the last one, None where there is none behind it. A lock that others hold is not
+        waited for by who holds some: so nobody waits for each other."""
+        asking, columns = self._asking, ", ".join(quoted_name(one.name) for one in table.columns)
+        wait = "" if self._rows == 1 else "NOWAIT"
+        count = asking.execute(
+            f"INSERT INTO {COPIES} ({columns}) SELECT {columns} FROM {_by_key(table)} WHERE {behind(table, after)}"
+            f" ORDER BY {in_order(table)} LIMIT {self._rows} {self._shared} {wait}"
+        )
+        asking.execute("SELECT @@warning_count")
+        if asking.fetchone() != (0,):
+            words = f"The server does not copy rows of table {table.database}.{table.name} as they are"
+            raise DataError(words, where=self._where, next_step="Write snapshot: never, and only changes come")
+        self._written += count
+        if count < self._rows:
+            return None
+        asking.execute(
+            f"SELECT {', '.join(key_texts(table))} FROM {COPIES} ORDER BY {in_order(table, descending=True)} LIMIT 1"
+        )
+        return key_of(table, [str(one) for one in asking.fetchone() or ()])
+
+
+def _by_key(table: MysqlTable) -> str:
+    return f"{quoted((table.database, table.name))} FORCE INDEX (PRIMARY)"
+
+
+@contextmanager
+def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
+    """Whether nobody else writes into our tables of this database."""
+    name = f"waybill_snapshots {hashlib.blake2b(options.database.encode(), digest_size=8).hexdigest()}"
+    asking.execute("SELECT GET_LOCK(%s, 0)", (name,))
+    is_alone = asking.fetchone() == (1,)
+    yield is_alone
+    if is_alone:
+        asking.execute("SELECT RELEASE_LOCK(%s)", (name,))
+
+
+def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
+    """Makes our table, and sees to it that the log has what is written now."""
+    asking.execute(_SETTINGS.format(_LOCK_S))
+    asking.execute("SELECT @@SESSION.binlog_format, @@SESSION.sql_log_bin, @@SESSION.binlog_row_image")
+    if asking.fetchone() != _AS_REQUIRED:
+        words = "The log would not have rows that this user writes: binlog_format, sql_log_bin or binlog_row_image"
+        raise ConfigError(words, where=where, next_step="Sessions begin with another value: see init_connect")
+    try:
+        asking.execute(f"SELECT 1 FROM {NOTES} LIMIT 0")
+    except pymysql.Error as error:
+        if number_of(error) not in (_NO_TABLE, *_DENIED):
+            raise
+        _make_notes(asking, options, where)
+
+
+def _make_notes(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
+    try:
+        asking.execute(MAKE_NOTES)
+    except pymysql.Error as error:
+        if number_of(error) not in _DENIED:
+            raise
+        words = f"{options.user} may not make the tables by which rows come through the log"
+        raise ConfigError(words, where=where, next_step=" ".join(grant(options, one) for one in sorted(OURS))) from None
+
+
+def grant(options: MysqlChangesOptions, table: str) -> str:
+    """What lets the user have this table of ours."""
+    return f"GRANT {', '.join(RIGHTS)} ON {options.database}.{table} TO {options.user};"
+
+
+def _say(asking: Cursor, options: MysqlChangesOptions, note: Note, at: int | None = None) -> None:
+    at = end_of(asking).offset if at is None else at
+    asking.execute(
+        f"INSERT INTO {NOTES} (connector, written_at, said) VALUES (%s, %s, %s)", (options.uid, at, note.text())
+    )

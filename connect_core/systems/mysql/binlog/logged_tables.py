@@ -1,0 +1,76 @@
+"""Which table rows of the log are of, and what they mean: a change, a row of a snapshot, or something that is said of a
+snapshot. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from connect_core.errors import DataError
+from connect_core.systems.mysql.binlog import log_events, table_maps
+from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.snapshot_log import SnapshotReader
+from connect_core.systems.mysql.binlog.statements import Wants
+from connect_core.systems.mysql.binlog.table_maps import Charsets, TableMap
+from connect_core.systems.tables.snapshots import SnapshotProgress
+
+
+class WantedLog(NamedTuple):
+    """What is read: `wants` says of which tables, `databases` of which databases. Tables of ours, with rows of
+    snapshots, are in the database `ours`; what is there for this connector names it."""
+
+    wants: Wants
+    databases: frozenset[str]
+    charsets: Charsets
+    ours: str = ""
+    connector: str = ""
+
+
+class LoggedTables:
+    """Those that the log has named since a transaction began."""
+
+    def __init__(self, wanted: WantedLog, progress: SnapshotProgress) -> None:
+        self._wanted = wanted
+        self.snapshot = SnapshotReader(wanted.connector, wanted.ours, progress)
+        self._known: dict[int, TableMap | None] = {}
+        self._copies: set[int] = set()
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._copies.clear()
+
+    def table(self, event: LogEvent, *, is_mariadb: bool) -> None:
+        name, number = table_maps.name_of(event), table_maps.number_of(event)
+        origin = self.snapshot.origin(name)
+        found = None
+        if origin or name == self.snapshot.notes or self._wanted.wants(name):
+            found = table_maps.table_map(event, self._wanted.charsets, is_mariadb)
+        self._known[number] = found._replace(name=origin) if found and origin else found
+        (self._copies.add if origin else self._copies.discard)(number)
+
+    def changed(self, event: LogEvent) -> tuple[TableMap, str] | None:
+        """Of which table these rows are, and what happened to them; None where nobody wants to know."""
+        number = table_maps.number_of(event)
+        if number == log_events.NO_TABLE:
+            return None
+        if number not in self._known:
+            raise DataError("Rows of a table come before the table")
+        table, operation = self._known[number], log_events.ROWS[event.kind]
+        if table is not None and table.name == self.snapshot.notes:
+            self._hear(table, event, operation)
+            return None
+        if table is None or number not in self._copies:
+            return (table, operation) if table else None
+        return (table, "r") if operation == "c" else None
+
+    def _hear(self, table: TableMap, event: LogEvent, operation: str) -> None:
+        if operation != "c":
+            return
+        places = {column.name: place for place, column in enumerate(table.columns)}
+        for [values] in table.rows(log_events.rows_of(event)):
+            connector, said = (self._text(table, values[places[one]], places[one]) for one in ("connector", "said"))
+            self.snapshot.hear(connector, said)
+
+    @staticmethod
+    def _text(table: TableMap, value: bytes | None, place: int) -> str:
+        return str(json.loads(table.forms[place].to_json(value or b"")))

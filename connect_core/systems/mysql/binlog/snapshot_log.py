@@ -1,0 +1,99 @@
+"""Rows of a table in the log of its changes, each as it was at its place there. Pure.
+
+`chunks` copies rows into a table of ours, in transactions that hold them until they are in the log: so all changes that
+a copy has seen are in the log before it, and all others behind it. What is said of the copies is rows of a second table
+of ours. How far the copies have come follows from the log: one that does not begin where the one before it ended is
+left out. So two drivers that both write the next one deliver it once.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from connect_core.sdk.values import Json
+from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, TableName
+from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
+
+MAKE_NOTES = f"""
+CREATE TABLE IF NOT EXISTS {NOTES} (
+  number bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  connector varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  written_at bigint NOT NULL,
+  said longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+) ENGINE=InnoDB
+"""
+_CHUNK, _END, _REQUEST = "chunk", "end", "request"
+
+
+class Note(NamedTuple):
+    """Of a chunk `tables` is its table, and `after` the key behind which it begins; of the end of one `after` is the
+    key of its last row, None where the table has no more; of a request `tables` are those whose rows are to come."""
+
+    kind: str
+    tables: tuple[Place, ...] = ()
+    after: Key | None = None
+    incarnation: int = 0
+
+    def text(self) -> str:
+        return json.dumps({**SnapshotProgress(self.tables, self.after).as_json(), "of": [self.kind, self.incarnation]})
+
+    @classmethod
+    def parse(cls, text: str) -> Note:
+        said: Json = json.loads(text)
+        kind, incarnation = said["of"]
+        return cls(kind, *SnapshotProgress.parse(said), incarnation)
+
+    @property
+    def is_request(self) -> bool:
+        return self.kind == _REQUEST
+
+    def is_next(self, progress: SnapshotProgress) -> bool:
+        """Whether it begins a chunk with the rows that are due."""
+        return self.kind == _CHUNK and (self.tables, self.after) == (progress.tables[:1], progress.after)
+
+
+def chunk_note(progress: SnapshotProgress, incarnation: int) -> Note:
+    """Before the copies; `progress` is how far those before them came."""
+    return Note(_CHUNK, progress.tables[:1], progress.after, incarnation)
+
+
+def end_note(last: Key | None) -> Note:
+    return Note(_END, after=last)
+
+
+def request_note(tables: tuple[Place, ...]) -> Note:
+    return Note(_REQUEST, tables)
+
+
+class SnapshotReader:
+    """What the log has said up to a place."""
+
+    def __init__(self, connector: str, database: str, progress: SnapshotProgress) -> None:
+        """Tables of ours are in this database. `progress` is how far the rows have come where reading begins."""
+        self.progress = progress
+        """Where the last transaction ended."""
+        self.notes, self._copies = TableName(database, NOTES), TableName(database, COPIES)
+        self._connector, self._now, self._is_due = connector, progress, False
+
+    def transaction_begins(self) -> None:
+        """The one before it may have been cut off."""
+        self._now, self._is_due = self.progress, False
+
+    def transaction_ended(self) -> None:
+        self.progress = self._now
+
+    def origin(self, name: TableName) -> TableName | None:
+        """Of which table this one has the rows that come next."""
+        return TableName(*self._now.tables[0]) if self._is_due and name == self._copies else None
+
+    def hear(self, connector: str, said: str) -> None:
+        if connector != self._connector:
+            return
+        note = Note.parse(said)
+        if note.is_request:
+            self._now = self._now.with_more(note.tables)
+        elif note.kind == _CHUNK:
+            self._is_due = note.is_next(self._now)
+        elif self._is_due:
+            self._now, self._is_due = self._now.behind(note.after), False

@@ -1,0 +1,285 @@
+"""What comes out of the log of MariaDB when chunks of a snapshot meet changes, other drivers, and whoever alters the
+table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pymysql
+import pytest
+
+from connect_core.errors import ConfigError, WaybillError
+from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit, range_of
+from connect_core.sdk.values import Bounds, Position
+from connect_core.systems.mysql.binlog import chunks, reading
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.snapshot_log import Note
+from connect_core.systems.mysql.binlog.source import MysqlChangesSource, progress_of
+from connect_core.systems.tables.snapshots import SnapshotProgress
+from tests.mariadb import Database, MariaDB
+
+pytestmark = pytest.mark.server
+
+Told = tuple[str, int, str]
+
+
+class Snapshot:
+    """Of a table of three rows, two at once."""
+
+    def __init__(self, database: Database, **more: Any) -> None:
+        self.database, self.partition = database, Partition(database.name)
+        usual = {"tables": ["rows_"], "schemas": False, "uid": database.name, "snapshot_rows": 2, "every_s": 0.02}
+        self.options = MysqlChangesOptions.model_validate({**database.options, **usual, **more})
+        database.run("CREATE TABLE rows_ (id int PRIMARY KEY, body varchar(20))")
+        database.run("INSERT INTO rows_ VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        seen = self.look(None)
+        self.at = Position(seen.incarnation, seen.begin, seen.evidence)
+
+    def look(self, at: Position | None) -> Bounds:
+        [seen] = MysqlChangesSource(self.options).available_offsets({self.partition: at}).values()
+        if seen.failure:
+            raise seen.failure.as_error()
+        return seen
+
+    def come(self, **wanted: int) -> list[Told]:
+        """What one range brings."""
+        source = MysqlChangesSource(self.options)
+        asked = range_of(self.partition, self.look(self.at), **wanted)
+        behind, told = asked.begin, list[bytes]()
+        for batch in source.read(asked, limit()):
+            told += batch.records.column("value").to_pylist()
+            behind = batch.next_offset
+        self.at = replace(self.at, offset=behind, evidence=source.evidence(asked, behind))
+        events = [json.loads(one) for one in told]
+        return [(one["op"], *(one["after"] or one["before"]).values()) for one in events]
+
+    def write(self) -> None:
+        """As a driver does that has planned nothing yet."""
+        source = MysqlChangesSource(self.options)
+        with source._database.asking() as asking:
+            chunks.write_chunks(asking, self.options, progress_of(self.at.evidence), 0, "here")
+        source._database.close()
+
+
+@pytest.fixture
+def snapshot(mariadb: MariaDB) -> Snapshot:
+    return Snapshot(Database(mariadb))
+
+
+ALL = [("r", 1, "a"), ("r", 2, "b"), ("r", 3, "c")]
+
+
+def test_nothing_is_made_before_the_ledger_knows_where_it_begins(snapshot: Snapshot) -> None:
+    assert snapshot.database.run("SHOW TABLES LIKE 'waybill%'") == []
+    assert snapshot.look(None).partial
+
+
+@contextmanager
+def before_the_end(monkeypatch: pytest.MonkeyPatch, deed: Any) -> Iterator[None]:
+    """`deed` is done whenever the rows of a chunk are copied and not yet committed."""
+    say = chunks._say
+
+    def said(asking: Any, options: Any, note: Note, at: int | None = None) -> None:
+        if note.kind == "end":
+            deed()
+        say(asking, options, note, at)
+
+    with monkeypatch.context() as patching:
+        patching.setattr(chunks, "_say", said)
+        yield
+
+
+def test_a_row_is_changed_before_its_chunk_or_behind_it(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never between what the chunk has read and its place in the log."""
+    refused = []
+
+    def changed() -> None:
+        try:
+            wait = "SET innodb_lock_wait_timeout = 1"
+            snapshot.database.run(wait, "UPDATE rows_ SET body = CONCAT(body, '+') WHERE id = 2")
+        except pymysql.Error as error:
+            refused.append(error.args[0])
+
+    with before_the_end(monkeypatch, changed):
+        told = snapshot.come()
+    there = dict(snapshot.database.run("SELECT id, body FROM rows_"))
+    assert {number: body for _, number, body in told} == there
+    assert 1205 in refused
+
+
+def test_a_row_that_is_being_changed_comes_when_that_has_ended(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows before it are not held meanwhile."""
+    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    with closing(snapshot.database.connected()) as session, session.cursor() as writing:
+        session.begin()
+        writing.execute("UPDATE rows_ SET body = 'new' WHERE id = 2")
+        assert snapshot.come() == [("r", 1, "a")]
+        session.commit()
+    assert snapshot.come() == [("u", 2, "new"), ("r", 2, "new"), ("r", 3, "c")]
+
+
+def test_the_next_chunk_of_two_drivers_comes_once(snapshot: Snapshot) -> None:
+    snapshot.write()
+    snapshot.write()
+    assert snapshot.come() == ALL
+    assert snapshot.come() == []
+
+
+def test_a_chunk_that_was_written_is_waited_for(snapshot: Snapshot) -> None:
+    snapshot.look(snapshot.at)
+    [(written,)] = snapshot.database.run("SELECT MAX(number) FROM waybill_snapshots")
+    snapshot.look(snapshot.at)
+    assert snapshot.database.run("SELECT MAX(number) FROM waybill_snapshots") == [(written,)]
+
+
+def test_while_another_connector_writes_nothing_is_written(snapshot: Snapshot) -> None:
+    with (
+        closing(snapshot.database.connected()) as session,
+        session.cursor() as other,
+        chunks._alone(other, snapshot.options),
+    ):
+        assert snapshot.come() == []
+    assert snapshot.come() == ALL
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1_000])
+@pytest.mark.parametrize("most", [1, 4, 1_000])
+def test_all_rows_come_wherever_batches_and_ranges_end(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, rows: int, most: int
+) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", rows)
+    snapshot.database.run("INSERT INTO rows_ SELECT seq, 'x' FROM seq_10_to_16")
+    told, before = list[Told](), None
+    while before != snapshot.at:
+        before = snapshot.at
+        told += snapshot.come(max_records=most)
+    assert [number for op, number, _ in told if op == "r"] == [1, 2, 3, *range(10, 17)]
+    assert snapshot.database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]
+    assert snapshot.database.run("SHOW TABLES LIKE 'waybill_snapshot_rows'") == []
+
+
+def test_tables_of_ours_never_come_as_events(mariadb: MariaDB) -> None:
+    snapshot = Snapshot(Database(mariadb), tables=["*"])
+    snapshot.database.run("INSERT INTO rows_ VALUES (4, 'd')")
+    assert snapshot.come() == [("c", 4, "d"), *ALL, ("r", 4, "d")]
+    snapshot.database.run("INSERT INTO rows_ VALUES (5, 'e')")
+    assert snapshot.come() == [("c", 5, "e")]
+
+
+def test_a_table_that_is_altered_between_two_chunks(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are read as it is then; where its key is another one, all of them once more."""
+    monkeypatch.setattr(chunks, "MOST_ROWS", 1)
+    assert snapshot.come() == ALL[:2]
+    snapshot.database.run("ALTER TABLE rows_ ADD more int DEFAULT 7, MODIFY body text")
+    snapshot.database.run("INSERT INTO rows_ VALUES (4, 'd', 8)")
+    assert snapshot.come() == [("c", 4, "d", 8), ("r", 3, "c", 7), ("r", 4, "d", 8)]
+
+
+def test_a_table_that_gets_another_key_is_read_anew(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "MOST_ROWS", 1)
+    assert snapshot.come() == ALL[:2]
+    snapshot.database.run("ALTER TABLE rows_ ADD code int", "UPDATE rows_ SET code = 9 - id")
+    snapshot.database.run("ALTER TABLE rows_ DROP PRIMARY KEY, ADD PRIMARY KEY (code)")
+    assert [number for op, number, *_ in snapshot.come() + snapshot.come() if op == "r"] == [3, 2, 1]
+
+
+def test_a_table_that_is_altered_while_a_chunk_is_written(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the copy that was made for it and its rows."""
+    described, deeds = chunks.described, ["ALTER TABLE rows_ MODIFY body varchar(2), ADD more int"]
+
+    def altered(asking: Any, place: Any, where: str) -> Any:
+        found = described(asking, place, where)
+        if deeds:
+            snapshot.database.run(deeds.pop())
+        return found
+
+    monkeypatch.setattr(chunks, "described", altered)
+    assert snapshot.come() == [(*one, None) for one in ALL]
+
+
+def test_a_table_that_is_gone_holds_up_no_other_one(mariadb: MariaDB) -> None:
+    database = Database(mariadb)
+    database.run("CREATE TABLE gone (id int PRIMARY KEY)", "INSERT INTO gone VALUES (1)")
+    snapshot = Snapshot(database, tables=["gone", "rows_"])
+    database.run("DROP TABLE gone")
+    assert snapshot.come() == ALL
+
+
+def test_rows_of_a_prepared_transaction_are_waited_for(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its changes are in the log, and nobody sees them."""
+    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    database = snapshot.database
+    database.run("XA START 'x'", "UPDATE rows_ SET body = 'new' WHERE id = 1", "XA END 'x'", "XA PREPARE 'x'")
+    assert snapshot.come() == [("u", 1, "new")]
+    database.run("XA COMMIT 'x'")
+    assert snapshot.come() == [("r", 1, "new"), *ALL[1:]]
+
+
+UNFIT = [
+    ("CREATE TABLE t (id int)", "no primary key"),
+    ("CREATE TABLE t (id text, PRIMARY KEY (id(9)))", "a part of a column"),
+    ("CREATE TABLE t (id int PRIMARY KEY) ENGINE = MyISAM", "engine"),
+    ("CREATE VIEW t AS SELECT 1 AS id", "no table"),
+    ("SELECT 1", "no table"),
+]
+
+
+@pytest.mark.parametrize(("made", "why"), UNFIT)
+def test_a_table_that_cannot_be_read_is_refused_by_name(mariadb: MariaDB, made: str, why: str) -> None:
+    database = Database(mariadb)
+    database.run(made)
+    with pytest.raises(ConfigError, match=f"(?is){why}.*t|t.*{why}"):
+        Snapshot(database, tables=["t", "rows_"])
+
+
+def test_a_server_that_takes_no_writes_is_refused(snapshot: Snapshot) -> None:
+    snapshot.database.run("SET GLOBAL read_only = ON")
+    try:
+        with pytest.raises(ConfigError, match="cannot be written into the log: the server is read-only"):
+            snapshot.look(snapshot.at)
+        with pytest.raises(ConfigError, match="is read-only"):
+            chunks.request_snapshot(snapshot.options, ["rows_"])
+    finally:
+        snapshot.database.run("SET GLOBAL read_only = OFF")
+
+
+def test_rights_that_are_missing_are_named(snapshot: Snapshot) -> None:
+    """With those that are named the rows come."""
+    name, user = snapshot.database.name, f"u{snapshot.database.name[-8:]}"
+    snapshot.database.run(
+        f"CREATE USER {user}@'127.0.0.1'",
+        f"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {user}@'127.0.0.1'",
+        f"GRANT SELECT ON {name}.rows_ TO {user}@'127.0.0.1'",
+    )
+    snapshot.options = snapshot.options.model_copy(update={"user": user})
+    with pytest.raises(ConfigError) as caught:
+        snapshot.look(snapshot.at)
+    for statement in re.findall(r"GRANT [^;]+;", caught.value.next_step):
+        snapshot.database.run(statement.replace(f"TO {user};", f"TO {user}@'127.0.0.1'"))
+    assert snapshot.come() == ALL
+    snapshot.database.run(f"DROP USER {user}@'127.0.0.1'")
+
+
+def test_who_rewinds_reads_the_rest_once_more(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a ledger that was restored."""
+    monkeypatch.setattr(chunks, "MOST_ROWS", 1)
+    first = snapshot.at
+    assert snapshot.come() + snapshot.come() == ALL
+    snapshot.database.run("UPDATE rows_ SET body = 'new'")
+    snapshot.at = first
+    assert snapshot.come() == [*ALL, ("u", 1, "new"), ("u", 2, "new"), ("u", 3, "new")]
+
+
+def test_a_key_that_is_damaged_is_no_statement(snapshot: Snapshot) -> None:
+    progress = SnapshotProgress(((snapshot.database.name, "rows_"),), ("id int(11)", "0; DROP TABLE rows_"))
+    snapshot.at = replace(snapshot.at, evidence={**snapshot.at.evidence, "snapshot": progress.as_json()})
+    with pytest.raises(WaybillError, match="is damaged"):
+        snapshot.look(snapshot.at)
