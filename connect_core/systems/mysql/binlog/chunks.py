@@ -14,13 +14,13 @@ from connect_core import clock
 from connect_core.errors import ConfigError, DataError
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
-from connect_core.systems.mysql.binlog.server_log import end_of
+from connect_core.systems.mysql.binlog.server_log import end_of, is_logged
 from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, in_order, key_of, key_texts, unfit_key
 from connect_core.systems.mysql.binlog.snapshot_log import MAKE_NOTES, Note, chunk_note, end_note, request_note
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
 from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name, read_table
 from connect_core.systems.mysql.connecting import connected, server_of
-from connect_core.systems.mysql.failures import number_of, understood
+from connect_core.systems.mysql.failures import changing, number_of, understood
 from connect_core.systems.mysql.fitting import check_engine
 from connect_core.systems.mysql.source_catalog import gets_rows_from_others
 from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress, asked_of
@@ -29,6 +29,8 @@ MOST_S, MOST_ROWS = 2.0, 80_000
 """So long a look writes chunks, and so many rows, before they are read: until then the log and a table hold them."""
 RIGHTS = ("SELECT", "INSERT", "DELETE", "CREATE", "DROP")
 """On tables of ours."""
+_MOST_BYTES = 16 << 20
+"""Of a chunk, as the server estimates the size of a row."""
 _LOCK_S = 5
 """How long a chunk of one row waits for who changes it, and any chunk for who alters the table."""
 _BUSY = (1205, 1213, 3572)
@@ -42,6 +44,8 @@ SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUB
 """What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
 _AS_REQUIRED = ("ROW", 1, "FULL")
 _TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2"
+
+_ROW_BYTES = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 
 
 class WrittenNote(NamedTuple):
@@ -59,19 +63,33 @@ class Altered(Exception):
 
 def tables_of(asking: Cursor, options: MysqlChangesOptions) -> list[Place]:
     """Those that the document names, and those that its patterns mean and the user may see."""
+    if len(options.named()) == len({*options.tables}):
+        return options.named()
     asking.execute(_TABLES)
     found = [(str(one[0]), str(one[1])) for one in asking.fetchall() if options.wants(TableName(*one))]
     return [*dict.fromkeys((*options.named(), *found))]
 
 
-def check_writable(asking: Cursor, where: str) -> None:
+def check_writable(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
     """Raises ConfigError by a server into whose log rows are not to be written."""
-    if reason := gets_rows_from_others(asking, is_mariadb=server_of(asking.connection).is_mariadb):
+    if reason := _unfit_server(asking, options):
         raise ConfigError(
             f"Rows that are there cannot be written into the log: the server {reason}",
             where=where,
             next_step="Name the primary server as host; or write snapshot: never, and only changes come",
         )
+
+
+def _unfit_server(asking: Cursor, options: MysqlChangesOptions) -> str:
+    """Why, or nothing."""
+    if not is_logged(asking, options.database):
+        return f"does not log database {options.database} (binlog_do_db, binlog_ignore_db)"
+    try:
+        return gets_rows_from_others(asking, is_mariadb=server_of(asking.connection).is_mariadb)
+    except pymysql.Error as error:
+        if number_of(error) not in _DENIED:
+            raise
+        return "does not say whether it replicates another one: GRANT SELECT ON performance_schema.*"
 
 
 def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
@@ -123,7 +141,7 @@ def request_snapshot(options: MysqlChangesOptions, tables: Sequence[str]) -> lis
     where, named = options.address, ", ".join(options.tables)
     asked = asked_of(tables, options.split, lambda *one: options.wants(TableName(*one)), where, named)
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        check_writable(asking, where)
+        check_writable(asking, options, where)
         asked = asked or tables_of(asking, options)
         check_tables(asking, asked, where)
         _prepare(asking, options, where)
@@ -158,7 +176,7 @@ def write_chunks(
     connector of this database does so now: the next look tries again."""
     with _alone(asking, options) as is_alone:
         if is_alone:
-            check_writable(asking, where)
+            check_writable(asking, options, where)
             _prepare(asking, options, where)
             tidy(asking, options, written(asking, options))
             _Writer(asking, options, incarnation, where).write(progress)
@@ -171,7 +189,7 @@ class _Writer:
         self._rows = options.snapshot_rows
         is_mariadb = server_of(asking.connection).is_mariadb
         self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
-        self._written = 0
+        self._written, self._most = 0, options.snapshot_rows
 
     def write(self, progress: SnapshotProgress) -> None:
         until = clock.monotonic() + MOST_S
@@ -180,7 +198,7 @@ class _Writer:
                 if self._copied is None or progress.after is None:
                     self._copy(progress.tables[0])
                 progress = self._chunk(progress)
-                self._rows = min(self._options.snapshot_rows, self._rows * _LARGER)
+                self._rows = min(self._most, self._rows * _LARGER)
             except Altered:
                 self._asking.execute("ROLLBACK")
                 self._copied = None
@@ -198,6 +216,8 @@ class _Writer:
         self._copied = described(self._asking, place, self._where)
         if self._copied is not None:
             self._asking.execute(copy_of(self._copied, COPIES))
+            self._most = min(self._options.snapshot_rows, max(1, _MOST_BYTES // _row_bytes(self._asking, place)))
+            self._rows = min(self._rows, self._most)
 
     def _chunk(self, progress: SnapshotProgress) -> SnapshotProgress:
         """How far the rows have come with it. Whoever wants to change one of them waits until they are in the log."""
@@ -230,8 +250,8 @@ class _Writer:
             f"INSERT INTO {COPIES} ({columns}) SELECT {columns} FROM {_by_key(table)} WHERE {behind(table, after)}"
             f" ORDER BY {in_order(table)} LIMIT {self._rows} {self._shared} {wait}"
         )
-        asking.execute("SELECT @@warning_count")
-        if asking.fetchone() != (0,):
+        asking.execute("SHOW WARNINGS")
+        if changing([int(number) for _, number, _ in asking.fetchall()]):
             words = f"The server does not copy rows of table {table.database}.{table.name} as they are"
             raise DataError(words, where=self._where, next_step="Write snapshot: never, and only changes come")
         self._written += count
@@ -241,6 +261,12 @@ class _Writer:
             f"SELECT {', '.join(key_texts(table))} FROM {COPIES} ORDER BY {in_order(table, descending=True)} LIMIT 1"
         )
         return key_of(table, [str(one) for one in asking.fetchone() or ()])
+
+
+def _row_bytes(asking: Cursor, place: Place) -> int:
+    """About how many bytes a row of the table has, as the server estimates it."""
+    asking.execute(_ROW_BYTES, place)
+    return max(1, int((asking.fetchone() or (0,))[0] or 0))
 
 
 def _by_key(table: MysqlTable) -> str:

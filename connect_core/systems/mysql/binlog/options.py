@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import xxhash
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from connect_core.systems.mysql.binlog.table_names import OURS, TableName
 from connect_core.systems.mysql.options import MysqlOptions, checked_table
@@ -73,6 +73,13 @@ class MysqlChangesOptions(MysqlOptions):
         examples=["5f2c9a1b"],
         json_schema_extra={"injected": True},
     )
+
+    @field_validator("tables")
+    @classmethod
+    def _none_is_ours(cls, tables: list[str]) -> list[str]:
+        if ours := [one for one in tables if one.rpartition(".")[2] in OURS]:
+            raise ValueError(f"{ours[0]} is a table by which rows of snapshots come: it has no changes of its own")
+        return tables
 
     @property
     def reader_id(self) -> int:

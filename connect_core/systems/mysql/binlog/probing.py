@@ -61,7 +61,7 @@ def _rows(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[Pr
 
 def _unfit(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[ProbeResult]:
     try:
-        chunks.check_writable(asking, where)
+        chunks.check_writable(asking, given, where)
     except ConfigError as error:
         yield ProbeResult(False, f"{error.what}: {error.next_step}")
     for place in chunks.tables_of(asking, given):

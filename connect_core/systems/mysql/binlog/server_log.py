@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -92,7 +92,18 @@ def end_of(asking: Cursor) -> LogPlace:
     return LogPlace(number_of_file(file), at)
 
 
+def is_logged(asking: Cursor, database: str) -> bool:
+    """Whether the log has what happens to tables of the database."""
+    only, never = ({one for one in str(said or "").split(",") if one} for said in _status(asking)[2:4])
+    return database not in never and (not only or database in only)
+
+
 def _end(asking: Cursor) -> tuple[str, int]:
+    found = _status(asking)
+    return str(found[0]), int(found[1])
+
+
+def _status(asking: Cursor) -> Sequence[Any]:
     try:
         asking.execute("SHOW BINARY LOG STATUS")
     except pymysql.Error as error:
@@ -102,7 +113,7 @@ def _end(asking: Cursor) -> tuple[str, int]:
     found = asking.fetchone()
     if not found:
         raise ConfigError("The server keeps no binary log", next_step="Set log_bin, and restart it")
-    return str(found[0]), int(found[1])
+    return tuple(found)
 
 
 def begun_at(options: MysqlChangesOptions, where: str, file: str) -> int:

@@ -114,7 +114,7 @@ class MysqlChangesSource(ChangeSource):
         """Whose rows are to come. Nothing is made for them before the ledger knows where the connector begins."""
         if self._options.snapshot == "never":
             return ()
-        chunks.check_writable(asking, self._where)
+        chunks.check_writable(asking, self._options, self._where)
         tables = chunks.tables_of(asking, self._options)
         chunks.check_tables(asking, tables, self._where)
         return tuple(tables)

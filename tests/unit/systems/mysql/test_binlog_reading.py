@@ -19,8 +19,12 @@ from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
 from connect_core.systems.mysql.binlog.server_log import LogPlace
+from connect_core.systems.mysql.binlog.snapshot_log import Note, chunk_note, end_note
+from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES
+from connect_core.systems.tables.snapshots import SnapshotProgress
 
 CREATED = 1_700_000_000
+NOTHING = SnapshotProgress()
 FULL = bytes((1, 1, 0, 4, 3, 2)) + b"id" + bytes((8, 1, 0))
 """Behind a table: signs, names of columns, and which is the key."""
 
@@ -40,11 +44,27 @@ class Log:
     def begins(self, number: int, flags: int = 0) -> None:
         self._add(log_events.MARIADB_GTID, struct.pack("<QIB", number, 0, flags))
 
-    def rows(self, *ids: int, described: bytes = FULL, present: int = 1) -> None:
-        names = b"\x04shop\0\x06orders\0"
+    def rows(self, *ids: int, described: bytes = FULL, present: int = 1, table: str = "orders") -> None:
+        names = b"\x04shop\0" + bytes((len(table),)) + table.encode() + b"\0"
         self._add(log_events.TABLE_MAP, bytes((9, 0, 0, 0, 0, 0, 1, 0)) + names + bytes((1, 3, 0, 0)) + described)
         images = b"".join(b"\0" + struct.pack("<i", one) for one in ids)
         self._add(23, bytes((9, 0, 0, 0, 0, 0, 1, 0, 1, present)) + images)
+
+    def copies(self, begins: SnapshotProgress, last: int | None, *ids: int) -> None:
+        """Of a snapshot."""
+        self._note(chunk_note(begins, 0))
+        self.rows(*ids, table=COPIES)
+        self._note(end_note(None if last is None else ("id int", str(last))))
+
+    def _note(self, note: Note) -> None:
+        """As a table of two texts."""
+        names = b"\x04shop\0" + bytes((len(NOTES),)) + NOTES.encode() + b"\0"
+        described = bytes((2, 15, 252, 3)) + struct.pack("<HB", 64, 4) + b"\0"
+        described += bytes((2, 1, 8, 4, 15, 9)) + b"connector" + bytes((4,)) + b"said"
+        self._add(log_events.TABLE_MAP, bytes((8, 0, 0, 0, 0, 0, 1, 0)) + names + described)
+        said = note.text().encode()
+        images = b"\0\x03one" + struct.pack("<I", len(said)) + said
+        self._add(23, bytes((8, 0, 0, 0, 0, 0, 1, 0, 2, 3)) + images)
 
     def commits(self) -> None:
         self._add(log_events.XID, b"\0" * 8)
@@ -69,9 +89,17 @@ class Log:
             yield LogEvent(log_events.HEARTBEAT, 0, 1, 40, self.at, 0, b"")
 
 
-def read(log: Log, created: int = CREATED, begin: int = 4, most: int = 1_000) -> list[SourceBatch]:
-    wanted = WantedLog(lambda name: name.table == "orders", frozenset({"shop"}), lambda number: "utf8mb4")
-    at = Ending(LogPlace(1, 4), "bin.000001", created)
+def read(
+    log: Log,
+    created: int = CREATED,
+    begin: int = 4,
+    most: int = 1_000,
+    progress: SnapshotProgress = NOTHING,
+) -> list[SourceBatch]:
+    wanted = WantedLog(
+        lambda name: name.table == "orders", frozenset({"shop"}), lambda number: "utf8mb4", "shop", "one"
+    )
+    at = Ending(LogPlace(1, 4), "bin.000001", created, progress=progress)
     reader = BinlogReader(wanted, ChangeWriter("shop", schemas=False), at, LogPlace(1, begin).offset, "here")
     end = LogPlace(9, 4).offset
     return list(reader.batches(nullcontext(log.ends()), end, most, limit(), idle_s=0.0))
@@ -169,3 +197,47 @@ def test_what_was_delivered_is_left_out() -> None:
     log.commits()
     spot = log.events[-2].end - log.events[-2].size
     assert ids(read(log, begin=spot + 2)) == [3]
+
+
+ALL = SnapshotProgress((("shop", "orders"),))
+SOME = SnapshotProgress((("shop", "orders"),), ("id int", "2"))
+
+
+def test_rows_of_a_snapshot_come_at_their_place_among_the_changes() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(9)
+    log.commits()
+    log.begins(2)
+    log.copies(ALL, 2, 1, 2)
+    log.commits()
+    log.begins(3)
+    log.rows(8)
+    log.commits()
+    log.begins(4)
+    log.copies(SOME, None, 3)
+    log.commits()
+    events = [json.loads(one) for batch in read(log, progress=ALL) for one in batch.records.column("value").to_pylist()]
+    assert [(one["op"], one["after"]["id"]) for one in events] == [("c", 9), ("r", 1), ("r", 2), ("c", 8), ("r", 3)]
+    assert {one["source"]["table"] for one in events} == {"orders"}
+    assert [one["source"]["snapshot"] for one in events] == ["false", *["incremental"] * 2, "false", "incremental"]
+
+
+def test_a_chunk_that_a_crash_has_cut_off_comes_when_it_is_written_again() -> None:
+    """Its rows were in the log, and its end."""
+    log = Log()
+    log.begins(1)
+    log.copies(ALL, 2, 1, 2)
+    log.goes_on_in(2)
+    log.begins(2)
+    log.copies(ALL, 2, 1, 2)
+    log.commits()
+    assert ids(read(log, progress=ALL)) == [1, 2]
+
+
+def test_rows_of_a_snapshot_that_nobody_waits_for_are_left_out() -> None:
+    log = Log()
+    log.begins(1)
+    log.copies(ALL, None, 1, 2)
+    log.commits()
+    assert ids(read(log)) == []

@@ -1,0 +1,82 @@
+"""What the log says of a snapshot, up to a place."""
+
+from __future__ import annotations
+
+from connect_core.systems.mysql.binlog.snapshot_log import Note, SnapshotReader, chunk_note, end_note, request_note
+from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
+from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
+
+ORDERS, ITEMS = ("shop", "orders"), ("sales", "items")
+BEGIN = SnapshotProgress((ORDERS, ITEMS))
+KEY = ("id int(11)", "7")
+COPY = TableName("shop", COPIES)
+
+
+def reader(progress: SnapshotProgress = BEGIN) -> SnapshotReader:
+    return SnapshotReader("one", "shop", progress)
+
+
+def chunk(of: SnapshotReader, begins: SnapshotProgress, last: Key | None, *, commits: bool = True) -> str:
+    """The table whose rows these copies are; empty: they are not taken."""
+    of.transaction_begins()
+    of.hear("one", chunk_note(begins, 0).text())
+    origin = of.origin(COPY)
+    of.hear("one", end_note(last).text())
+    if commits:
+        of.transaction_ended()
+    return ".".join(origin) if origin else ""
+
+
+def test_chunks_come_one_behind_the_other() -> None:
+    log = reader()
+    assert chunk(log, BEGIN, KEY) == "shop.orders"
+    assert log.progress == SnapshotProgress((ORDERS, ITEMS), KEY)
+    assert chunk(log, log.progress, None) == "shop.orders"
+    assert log.progress == SnapshotProgress((ITEMS,))
+    assert chunk(log, log.progress, None) == "sales.items"
+    assert log.progress == SnapshotProgress()
+
+
+def test_one_that_begins_elsewhere_is_left_out() -> None:
+    log = reader()
+    assert chunk(log, SnapshotProgress((ITEMS,)), None) == ""
+    assert chunk(log, SnapshotProgress((ORDERS,), KEY), None) == ""
+    assert log.progress == BEGIN
+
+
+def test_one_that_was_cut_off_has_not_come() -> None:
+    log = reader()
+    chunk(log, BEGIN, KEY, commits=False)
+    assert log.progress == BEGIN
+    assert chunk(log, BEGIN, KEY) == "shop.orders"
+
+
+def test_what_is_said_to_another_connector_is_not_heard() -> None:
+    log = reader()
+    log.transaction_begins()
+    log.hear("two", chunk_note(BEGIN, 0).text())
+    assert log.origin(COPY) is None
+    log.hear("two", request_note((ITEMS,)).text())
+    log.transaction_ended()
+    assert log.progress == BEGIN
+
+
+def test_a_request_comes_behind_what_is_being_read() -> None:
+    log = reader(SnapshotProgress((ORDERS,), KEY))
+    more: tuple[Place, ...] = (ITEMS, ORDERS)
+    log.transaction_begins()
+    log.hear("one", request_note(more).text())
+    log.transaction_ended()
+    assert log.progress == SnapshotProgress((ORDERS, ITEMS, ORDERS), KEY)
+
+
+def test_other_tables_have_no_copies() -> None:
+    log = reader()
+    log.transaction_begins()
+    log.hear("one", chunk_note(BEGIN, 0).text())
+    assert log.origin(TableName("other", COPIES)) is None
+
+
+def test_a_note_is_the_same_when_it_is_read() -> None:
+    for one in (chunk_note(SnapshotProgress((ORDERS,), KEY), 3), end_note(None), end_note(KEY), request_note((ITEMS,))):
+        assert Note.parse(one.text()) == one
