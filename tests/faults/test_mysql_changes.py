@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ import pytest
 
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.processes import ended
 from tests.faults.kit.row_events import contradictions, state_of
 from tests.faults.rows import FaultRow
 from tests.mariadb import Database, MariaDB
@@ -200,3 +202,33 @@ def test_a_snapshot_beside_busy_writers(
         row.lost, row.repeated, row.reordered = following.differences()
     assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
     assert database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_server_is_killed_while_rows_are_read(
+    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, number: int
+) -> None:
+    """Within chunks, before they are in the log and behind that."""
+    where = "rows and changes of MariaDB → file"
+    row.describe("SIGKILL of the server while rows are read", where=where, database="SQLite")
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(mariadb)
+    following = Following(bare_site, database, "file", snapshot="initial", snapshot_rows=20)
+    database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_19999")
+    following.apply()
+    for strike in range(3):
+        with attempts.start(bare_site, "copy") as driver:
+            time.sleep(seeded.uniform(0.6, 2.0))
+            mariadb.kill()
+            row.strikes()
+            mariadb.start()
+            ended(driver)
+        database.run(f"UPDATE orders SET note = 'strike {strike}' WHERE id % 7 = {strike}")
+    attempts.run_until_done(bare_site, "copy")
+    row.moves_again()
+    lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
+    state, there = state_of(lines), dict(database.run("SELECT id, note FROM orders"))
+    row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
+    row.reordered = contradictions(lines)
+    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
+    assert sum('"op":"r"' in line for line in lines) == 20_000

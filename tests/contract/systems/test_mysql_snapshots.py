@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -287,3 +289,24 @@ def test_a_key_that_is_damaged_is_no_statement(snapshot: Snapshot) -> None:
     snapshot.at = replace(snapshot.at, evidence={**snapshot.at.evidence, "snapshot": progress.as_json()})
     with pytest.raises(WaybillError, match="is damaged"):
         snapshot.look(snapshot.at)
+
+
+def test_a_program_is_no_victim_of_a_chunk(mariadb: MariaDB) -> None:
+    """Who has changed the last row, and wants the first one: a chunk that held that and waited for the other would make
+    one of them fail."""
+    snapshot = Snapshot(Database(mariadb), snapshot_rows=1_000)
+    snapshot.database.run("INSERT INTO rows_ SELECT seq, 'x' FROM seq_4_to_900")
+    with ThreadPoolExecutor(1) as pool, closing(snapshot.database.connected()) as session, session.cursor() as writing:
+        for _ in range(5):
+            session.begin()
+            writing.execute("UPDATE rows_ SET body = CONCAT(body, '+') WHERE id = 900")
+            looking = pool.submit(snapshot.write)
+            for row in (1, 2, 3, 1):
+                time.sleep(0.05)
+                writing.execute(f"UPDATE rows_ SET body = CONCAT(body, '+') WHERE id = {row}")
+            session.commit()
+            looking.result()
+    told = dict[int, str]()
+    while progress_of(snapshot.at.evidence).tables:
+        told |= {number: body for _, number, body in snapshot.come()}
+    assert told == dict(snapshot.database.run("SELECT id, body FROM rows_"))

@@ -9,6 +9,7 @@ import pytest
 
 from connect_core.systems.mysql.binlog.probing import probe
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.processes import ended
 from tests.mariadb import Database, MariaDB
 from tests.site import Site
 from tests.system.mysql.test_change_types import KINDS, filled, made
@@ -184,3 +185,21 @@ def test_a_probe_names_what_is_missing(database: Database) -> None:
     assert [one.what for one in probe(options) if not one.ok] == []
     assert database.run("SHOW TABLES LIKE 'waybill%'") == []
     database.run(f"DROP USER {user}@'127.0.0.1'")
+
+
+def test_two_connectors_of_one_database_take_turns(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE others (id int PRIMARY KEY)")
+    database.run("INSERT INTO orders (id) SELECT seq FROM seq_1_to_3000", "INSERT INTO others SELECT id FROM orders")
+    for name, tables in (("a", ("orders",)), ("b", ("others", "orders"))):
+        source = database.changes(*tables, snapshot="initial", snapshot_rows=50)
+        bare_site.apply(name, {"source": source, "sink": {"file": {"path": f"{name}.jsonl"}}})
+    for _ in range(3):
+        with (
+            bare_site.start("run", "a", "--engine", "inline") as one,
+            bare_site.start("run", "b", "--engine", "inline") as two,
+        ):
+            assert [ended(one), ended(two)] == [0, 0]
+    for name, count in (("a", 3_000), ("b", 6_000)):
+        lines = (bare_site.folder / f"{name}.jsonl").read_text().splitlines()
+        came = [(one["source"]["table"], one["after"]["id"]) for one in map(json.loads, lines)]
+        assert len(came) == len(set(came)) == count
