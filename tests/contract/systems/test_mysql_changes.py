@@ -17,9 +17,9 @@ from connect_core.sdk.source import Followed
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.values import OPEN_END, Bounds, Position, Range, SourceBatch
-from connect_core.systems.mysql.binlog import reading
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+from connect_core.systems.tables import taken_events
 from tests.mariadb import Database, MariaDB
 
 pytestmark = pytest.mark.server
@@ -96,7 +96,7 @@ def test_a_torn_transaction_goes_on_where_it_was(
     [seen] = source.available_offsets({system.partition: system.begin}).values()
     once = [one for batch in source.read(range_of(system.partition, seen), limit()) for one in values(batch)]
     assert len(once) == 11
-    monkeypatch.setattr(reading, "MOST_ROWS", rows)
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", rows)
     at, told = system.begin, list[bytes]()
     while at.offset < seen.end:
         source = system.whole()

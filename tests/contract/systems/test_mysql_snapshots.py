@@ -19,10 +19,11 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
-from connect_core.systems.mysql.binlog import chunks, reading
+from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.snapshot_log import Note
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource, progress_of
+from connect_core.systems.tables import taken_events
 from connect_core.systems.tables.snapshots import SnapshotProgress
 from tests.mariadb import Database, MariaDB
 
@@ -161,7 +162,7 @@ def test_while_another_connector_writes_nothing_is_written(snapshot: Snapshot) -
 def test_all_rows_come_wherever_batches_and_ranges_end(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, rows: int, most: int
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_ROWS", rows)
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", rows)
     snapshot.database.run("INSERT INTO rows_ SELECT seq, 'x' FROM seq_10_to_16")
     told, before = list[Told](), None
     while before != snapshot.at:

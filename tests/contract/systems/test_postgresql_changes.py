@@ -18,9 +18,10 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.values import OPEN_END, Bounds, Json, Position, Range, SourceBatch
-from connect_core.systems.postgresql.changes import chunks, reading, slots
+from connect_core.systems.postgresql.changes import chunks, slots
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.source import PostgresChangesSource
+from connect_core.systems.tables import taken_events
 from tests.postgres_tables import Database
 
 pytestmark = pytest.mark.server
@@ -318,7 +319,7 @@ def test_all_rows_come_wherever_batches_and_ranges_end(
     database: Database, monkeypatch: pytest.MonkeyPatch, most: int, records: int, batches: int, live: bool
 ) -> None:
     """A batch, or a range, may end with the last row of a chunk, before its commit is read."""
-    monkeypatch.setattr(reading, "MOST_ROWS", most)
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", most)
     monkeypatch.setattr(chunks, "CHUNKS", 2)
     case = ChangesCase(database, snapshot="initial", snapshot_rows=4)
     database.run("INSERT INTO rows (body) SELECT 'row ' || n FROM generate_series(1, 13) n")

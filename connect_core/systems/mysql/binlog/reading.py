@@ -10,11 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from connect_core import clock
 from connect_core.errors import DataError, Retriable
@@ -26,12 +23,10 @@ from connect_core.systems.mysql.binlog.logged_tables import LoggedTables, Wanted
 from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
 from connect_core.systems.mysql.binlog.statements import Does, statement
 from connect_core.systems.mysql.binlog.table_maps import TableMap
-from connect_core.systems.tables.change_events import Event, batch_of
-from connect_core.systems.tables.pages import holes_between
+from connect_core.systems.tables.change_events import Event
 from connect_core.systems.tables.snapshots import SnapshotProgress
+from connect_core.systems.tables.taken_events import TakenEvents
 
-MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
-"""Of one batch: what is larger is torn, in memory and in the target."""
 _MOVED = 16 << 20
 """Bytes of log without a change of these tables behind which a position moves on."""
 _STANDALONE = 1
@@ -52,16 +47,6 @@ class Ending(NamedTuple):
     """How far a snapshot has come there."""
 
 
-@dataclass
-class _Taken:
-    """Events that no batch has yet."""
-
-    first: int
-    numbers: list[int] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    size: int = 0
-
-
 class BinlogReader:
     """From `begin`, a place between transactions, on; what is before `offset` was delivered before. Used once."""
 
@@ -75,7 +60,7 @@ class BinlogReader:
         self._within = self._is_explicit = False
         self._rows_within = 0
         self._whole = offset
-        self._taken = _Taken(offset)
+        self._taken = TakenEvents(offset)
         self._to_write_s = 0.0
 
     def ending(self, offset: int) -> Ending:
@@ -111,8 +96,7 @@ class BinlogReader:
         """What can be given now. The first batch of a range may be a part of a transaction; one that does not fit any
         more behind others is left to the next range."""
         while True:
-            torn = len(self._taken.numbers) >= MOST_ROWS or self._taken.size >= MOST_BYTES
-            torn = torn or (not given and len(self._taken.numbers) >= most)
+            torn = self._taken.fills_a_batch or (not given and len(self._taken.numbers) >= most)
             batch = self._batch(end, most, torn=torn, moved=_MOVED if not self._is_over(end) else 1)
             if batch is None:
                 return
@@ -134,40 +118,35 @@ class BinlogReader:
         return self._at.offset >= end
 
     def _is_full(self, most: int) -> bool:
-        return len(self._taken.numbers) >= min(most, MOST_ROWS) or self._taken.size >= MOST_BYTES
+        return self._taken.fills_a_batch or len(self._taken.numbers) >= most
 
     def _batch(self, end: int, most: int, *, torn: bool, moved: int) -> SourceBatch | None:
         """What is taken of whole transactions; if `torn`, of one that alone is too large what there is of it."""
         taken = self._taken
         if not taken.numbers:
             behind = min(self._whole, end)
-            return self._cut(0, behind) if behind - taken.first >= moved else None
-        whole = bisect_right(taken.numbers, min(self._whole, end) - 1)
+            return self._cut(behind) if behind - taken.first >= moved else None
+        whole = taken.before(min(self._whole, end))
         if 0 < whole <= most:
-            return self._cut(whole, min(self._whole, end))
+            return self._cut(min(self._whole, end))
         if whole > most and (behind := min(self._end_before(most), end)):
-            return self._cut(bisect_right(taken.numbers, behind - 1), behind)
-        rows = min(bisect_right(taken.numbers, end - 1), most)
+            return self._cut(behind)
+        rows = min(taken.before(end), most)
         if rows and (torn or whole > most):
-            return self._cut(rows, taken.numbers[rows - 1] + 1)
+            return self._cut(taken.numbers[rows - 1] + 1)
         return None
 
     def _end_before(self, most: int) -> int:
         """The last end of a transaction with no more than so many rows before it; 0 where the first one has more."""
         for one in reversed(self._ends):
-            rows = bisect_right(self._taken.numbers, one.place.offset - 1)
+            rows = self._taken.before(one.place.offset)
             if rows <= most:
                 return one.place.offset if rows else 0
         return 0
 
-    def _cut(self, rows: int, behind: int) -> SourceBatch:
-        taken = self._taken
-        numbers, events = taken.numbers[:rows], taken.events[:rows]
-        batch = batch_of(numbers, events, behind, holes=holes_between(np.array(numbers, np.int64), taken.first, behind))
-        rest = taken.events[rows:]
+    def _cut(self, behind: int) -> SourceBatch:
         self._fixed = len(self._ends)
-        self._taken = _Taken(behind, taken.numbers[rows:], rest, sum(len(one.value) for one in rest))
-        return batch
+        return self._taken.cut(behind, has_holes=True)
 
     # ------------------------------------------------------------------------------------------------- what is said
 
@@ -206,11 +185,9 @@ class BinlogReader:
 
     def _never_committed(self, event: LogEvent) -> None:
         """The server has crashed within it: the next file follows."""
-        kept = bisect_right(self._taken.numbers, self._whole - 1)
-        delivered = self._rows_within - (len(self._taken.numbers) - kept)
-        rest = self._taken.events[:kept]
-        size = sum(len(one.value) for one in rest)
-        self._taken = _Taken(self._taken.first, self._taken.numbers[:kept], rest, size)
+        taken = self._taken
+        delivered = self._rows_within - (len(taken.numbers) - taken.before(self._whole))
+        taken.forget(self._whole)
         if delivered:
             self._undone(event, "The server crashed within a transaction of which changes were delivered")
         self._within = False
@@ -332,10 +309,7 @@ class BinlogReader:
             if passed:
                 passed()
             return
-        self._taken.numbers.append(number)
-        one = made(spot)
-        self._taken.events.append(one)
-        self._taken.size += len(one.value)
+        self._taken.add(number, made(spot))
 
     def _keep_place(self) -> None:
         progress = self._tables.snapshot.progress

@@ -10,7 +10,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from select import select
 from typing import NamedTuple
@@ -46,11 +45,10 @@ from connect_core.systems.postgresql.changes.snapshots import (
 )
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
-from connect_core.systems.tables.change_events import Event, batch_of
+from connect_core.systems.tables.change_events import Event
 from connect_core.systems.tables.snapshots import SnapshotProgress
+from connect_core.systems.tables.taken_events import TakenEvents
 
-MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
-"""Of one batch: what is larger is torn, in memory and in the target."""
 _STATUS_S = 10
 """Between two signs of life to the server, which ends a silent connection after a minute."""
 _LOOK_S = 0.5
@@ -63,17 +61,6 @@ class Place(NamedTuple):
     number: int
     lsn: int
     progress: SnapshotProgress = SnapshotProgress()
-
-
-@dataclass
-class _Taken:
-    """Events that no batch has yet."""
-
-    first: int
-    numbers: list[int] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    left_out: list[int] = field(default_factory=list)
-    size: int = 0
 
 
 class ChangeReader:
@@ -97,7 +84,7 @@ class ChangeReader:
         self._lsn, self._is_within = begin.lsn, False
         self._whole = offset
         """Up to where whole transactions are taken."""
-        self._taken = _Taken(offset)
+        self._taken = TakenEvents(offset)
         self._ends = [begin]
         self._to_write_s = 0.0
 
@@ -224,10 +211,8 @@ class ChangeReader:
         self._number += 1
 
     def _add(self, made: Event) -> None:
-        self._taken.numbers.append(self._number)
+        self._taken.add(self._number, made)
         self._number += 1
-        self._taken.events.append(made)
-        self._taken.size += len(made.value)
 
     def _count(self, relation: int, event: Callable[[], Event]) -> None:
         if self._number < self._offset or not self._wanted[relation]:
@@ -254,20 +239,10 @@ class ChangeReader:
         """At the end of what is wanted, a transaction is over once its commit is read: only then its place is known."""
         if self._number == end:
             return not self._is_within
-        taken = self._taken
-        return self._number > end or len(taken.numbers) >= MOST_ROWS or taken.size >= MOST_BYTES
+        return self._number > end or self._taken.fills_a_batch
 
     def _batch(self, end: int) -> SourceBatch | None:
         """What is taken of whole transactions; of one that fills a batch alone what there is of it."""
         behind = self._whole if self._whole > self._taken.first else self._number if self._is_full(end) else 0
         behind = min(behind, end)
-        if behind <= self._taken.first:
-            return None
-        taken, rows = self._taken, bisect_right(self._taken.numbers, behind - 1)
-        aside = bisect_right(taken.left_out, behind - 1)
-        batch = batch_of(taken.numbers[:rows], taken.events[:rows], behind, tuple(taken.left_out[:aside]))
-        rest = taken.events[rows:]
-        self._taken = _Taken(
-            behind, taken.numbers[rows:], rest, taken.left_out[aside:], sum(len(one.value) for one in rest)
-        )
-        return batch
+        return self._taken.cut(behind) if behind > self._taken.first else None

@@ -13,7 +13,7 @@ import pytest
 from connect_core.errors import DataError, Retriable
 from connect_core.sdk.testing.driving import limit
 from connect_core.sdk.values import SourceBatch
-from connect_core.systems.mysql.binlog import log_events, reading
+from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
@@ -21,6 +21,7 @@ from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
 from connect_core.systems.mysql.binlog.server_log import LogPlace
 from connect_core.systems.mysql.binlog.snapshot_log import Note, chunk_note, end_note
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES
+from connect_core.systems.tables import taken_events
 from connect_core.systems.tables.snapshots import SnapshotProgress
 
 CREATED = 1_700_000_000
@@ -140,7 +141,7 @@ def test_what_a_crash_has_cut_off_never_comes() -> None:
 
 
 def test_what_a_crash_has_cut_off_after_a_part_was_delivered_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_ROWS", 1)
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", 1)
     log = Log()
     log.begins(2)
     log.rows(2)
