@@ -72,6 +72,8 @@ class MysqlTable(NamedTuple):
     """By name those that are unique; an expression, or the first characters of a column, has an empty name."""
     form: object = None
     """What `form_of` said of it."""
+    kind: str = ""
+    """What the server calls it: `BASE TABLE`."""
 
     @property
     def unique(self) -> frozenset[frozenset[str]]:
@@ -94,13 +96,13 @@ def read_table(asking: Cursor, place: tuple[str, str]) -> MysqlTable | None:
     form = form_of(asking, place)
     if form is None:
         return None
-    engine, _, rows = form
+    engine, kind, rows = form
     asking.execute(_INDEXES, place)
     indexes = defaultdict[str, list[str]](list)
     for name, column, prefix in asking.fetchall():
         indexes[name].append("" if column is None or prefix is not None else column)
     unique = {name: tuple(names) for name, names in indexes.items()}
-    return MysqlTable(*place, engine or "", tuple(map(_column, rows)), unique.get(PRIMARY, ()), unique, form)
+    return MysqlTable(*place, engine or "", tuple(map(_column, rows)), unique.get(PRIMARY, ()), unique, form, kind)
 
 
 def _column(row: tuple[Any, ...]) -> MysqlColumn:

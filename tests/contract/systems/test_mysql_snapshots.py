@@ -147,7 +147,8 @@ def test_a_chunk_that_was_written_is_waited_for(snapshot: Snapshot) -> None:
     assert snapshot.database.run("SELECT MAX(number) FROM waybill_snapshots") == [(written,)]
 
 
-def test_while_another_connector_writes_nothing_is_written(snapshot: Snapshot) -> None:
+def test_while_another_connector_writes_nothing_is_written(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "_TURN_S", 0)
     with (
         closing(snapshot.database.connected()) as session,
         session.cursor() as other,
@@ -236,6 +237,7 @@ UNFIT = [
     ("CREATE TABLE t (id int PRIMARY KEY) ENGINE = MyISAM", "engine"),
     ("CREATE VIEW t AS SELECT 1 AS id", "no table"),
     ("SELECT 1", "no table"),
+    ("CREATE TABLE t (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "SYSTEM VERSIONED"),
 ]
 
 

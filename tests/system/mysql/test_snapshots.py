@@ -9,7 +9,7 @@ import pytest
 
 from connect_core.systems.mysql.binlog.probing import probe
 from tests.faults.kit.journeys import SHORT_LEASES
-from tests.faults.kit.processes import ended
+from tests.faults.kit.processes import ended, wait_for
 from tests.mariadb import Database, MariaDB
 from tests.site import Site
 from tests.system.mysql.test_change_types import KINDS, filled, made
@@ -203,3 +203,17 @@ def test_two_connectors_of_one_database_take_turns(bare_site: Site, database: Da
         lines = (bare_site.folder / f"{name}.jsonl").read_text().splitlines()
         came = [(one["source"]["table"], one["after"]["id"]) for one in map(json.loads, lines)]
         assert len(came) == len(set(came)) == count
+
+
+def test_rows_that_somebody_asks_for_come_within_a_window(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "INSERT INTO orders (id) SELECT seq FROM seq_1_to_300")
+    to_file(bare_site, database, snapshot="never")
+    run(bare_site)
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "60s") as driver:
+        database.run("UPDATE orders SET note = 'a' WHERE id = 1")
+        wait_for(lambda: len(events(bare_site)) == 1, "the change")
+        bare_site.waybill("snapshot", "a")
+        wait_for(lambda: len(events(bare_site)) == 301, "the rows")
+        driver.terminate()
+        ended(driver)
+    assert [op for op, *_ in told(bare_site)] == ["u", *["r"] * 300]

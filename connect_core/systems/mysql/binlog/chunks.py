@@ -15,7 +15,14 @@ from connect_core.errors import ConfigError, DataError
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import end_of, is_logged
-from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, in_order, key_of, key_texts, unfit_key
+from connect_core.systems.mysql.binlog.snapshot_keys import (
+    behind,
+    copy_of,
+    in_order,
+    key_of,
+    key_texts,
+    unfit_for_chunks,
+)
 from connect_core.systems.mysql.binlog.snapshot_log import MAKE_NOTES, Note, chunk_note, end_note, request_note
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
 from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name, read_table
@@ -31,6 +38,8 @@ RIGHTS = ("SELECT", "INSERT", "DELETE", "CREATE", "DROP")
 """On tables of ours."""
 _MOST_BYTES = 16 << 20
 """Of a chunk, as the server estimates the size of a row."""
+_TURN_S = 3
+"""How long a connector waits for another one of its database."""
 _LOCK_S = 5
 """How long a chunk of one row waits for who changes it, and any chunk for who alters the table."""
 _BUSY = (1205, 1213, 3572)
@@ -99,7 +108,7 @@ def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
         return None
     named = f"{where}, table {'.'.join(place)}"
     check_engine(table, named)
-    if why := unfit_key(table):
+    if why := unfit_for_chunks(table):
         step = "Give it one of numbers, texts, times or bytes; or write snapshot: never, and only changes come"
         raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
     return table
@@ -171,15 +180,16 @@ def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
 
 def write_chunks(
     asking: Cursor, options: MysqlChangesOptions, progress: SnapshotProgress, incarnation: int, where: str
-) -> None:
-    """Writes the next chunks behind where the log has come to; fewer where others hold rows. Nothing where another
-    connector of this database does so now: the next look tries again."""
+) -> bool:
+    """Writes the next chunks behind where the log has come to; fewer where others hold rows. Whether there is one: none
+    where another connector of this database takes long, or somebody holds the next row. The next look tries again."""
     with _alone(asking, options) as is_alone:
-        if is_alone:
-            check_writable(asking, options, where)
-            _prepare(asking, options, where)
-            tidy(asking, options, written(asking, options))
-            _Writer(asking, options, incarnation, where).write(progress)
+        if not is_alone:
+            return False
+        check_writable(asking, options, where)
+        _prepare(asking, options, where)
+        tidy(asking, options, written(asking, options))
+        return _Writer(asking, options, incarnation, where).write(progress) != progress
 
 
 class _Writer:
@@ -191,7 +201,8 @@ class _Writer:
         self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
         self._written, self._most = 0, options.snapshot_rows
 
-    def write(self, progress: SnapshotProgress) -> None:
+    def write(self, progress: SnapshotProgress) -> SnapshotProgress:
+        """How far the rows have come then."""
         until = clock.monotonic() + MOST_S
         while progress.tables and self._written < MOST_ROWS and clock.monotonic() < until:
             try:
@@ -210,6 +221,7 @@ class _Writer:
                     break
                 self._rows = max(1, self._rows // _SMALLER)
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
+        return progress
 
     def _copy(self, place: Place) -> None:
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
@@ -277,7 +289,7 @@ def _by_key(table: MysqlTable) -> str:
 def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
     """Whether nobody else writes into our tables of this database."""
     name = f"waybill_snapshots {hashlib.blake2b(options.database.encode(), digest_size=8).hexdigest()}"
-    asking.execute("SELECT GET_LOCK(%s, 0)", (name,))
+    asking.execute("SELECT GET_LOCK(%s, %s)", (name, _TURN_S))
     is_alone = asking.fetchone() == (1,)
     yield is_alone
     if is_alone:

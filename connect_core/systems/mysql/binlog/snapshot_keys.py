@@ -59,8 +59,10 @@ _FORMS: Mapping[str, _Form] = {
 }
 
 
-def unfit_key(table: MysqlTable) -> str:
+def unfit_for_chunks(table: MysqlTable) -> str:
     """Why rows of this table cannot be read by its key; empty: they can be."""
+    if table.kind != "BASE TABLE":
+        return f"it is {table.kind}"
     if not table.key:
         return "it has no primary key"
     if not all(table.key):

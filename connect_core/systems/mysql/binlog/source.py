@@ -91,10 +91,10 @@ class MysqlChangesSource(ChangeSource):
         there = chunks.written(asking, self._options)
         to_come = [one.note for one in there if one.at >= at.offset]
         if progress.tables:
-            if not any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
-                chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
-                end = max(at.offset, end_of(asking).offset)
-            return end, end > at.offset
+            if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
+                return end, True
+            more = chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
+            return max(at.offset, end_of(asking).offset), more
         if not to_come:
             chunks.tidy(asking, self._options, there)
         return end, any(one.is_request for one in to_come)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect_core.errors import DataError
-from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, key_of, key_texts, unfit_key
+from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, key_of, key_texts, unfit_for_chunks
 from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable
 
 
@@ -64,5 +64,7 @@ def test_a_copy_has_the_columns_of_the_table() -> None:
 
 @pytest.mark.parametrize(("key", "why"), [((), "no primary key"), (("",), "a part of a column"), (("b",), "type text")])
 def test_a_key_by_which_rows_cannot_be_read_is_named(key: tuple[str, ...], why: str) -> None:
-    of = MysqlTable("shop", "orders", "InnoDB", (column("a", "int"), column("b", "text", "utf8mb4_bin")), key, {})
-    assert why in unfit_key(of)
+    of = MysqlTable(
+        "shop", "orders", "InnoDB", (column("a", "int"), column("b", "text", "utf8mb4_bin")), key, {}, kind="BASE TABLE"
+    )
+    assert why in unfit_for_chunks(of)
