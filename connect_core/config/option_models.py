@@ -83,6 +83,11 @@ def policy_fields(model: type[BaseModel]) -> list[str]:
     return _marked(model, "policy", True)
 
 
+def needed_fields(model: type[BaseModel]) -> list[str]:
+    """The options that have a default only since another one may stand in their place."""
+    return _marked(model, "needed", True)
+
+
 def access_fields(model: type[BaseModel]) -> frozenset[str]:
     """The options that say how the other side is reached: when they change it is still the same."""
     found: frozenset[str] = getattr(model, "ACCESS", frozenset())

@@ -9,7 +9,7 @@ import json
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ByteSize
@@ -125,7 +125,8 @@ def _options(model: type[BaseModel], system: str, role: str, prefix: str = "") -
         if inner is not None and inner is not Endpoint:
             yield from _options(inner, system, role, f"{prefix}{name}.")
             continue
-        yield _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
+        option = _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
+        yield replace(option, required=option.required or name in option_models.needed_fields(model))
         if (item := _item_model(field.annotation)) is not None:
             yield from _options(item, system, role, f"{prefix}{name}[].")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from connect_core.systems.mysql.options import MysqlSinkOptions
 from connect_core.systems.mysql.source_guarantee import source_guarantee
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
+from connect_core.systems.tables.named_tables import names_of
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
 
 def _source(options: MysqlSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.mysql.source import MysqlChangedRows, MysqlSource, MysqlWholeTable
+    from connect_core.systems.mysql.source import MysqlTables, rows_of
 
-    if options.bulk:
-        return MysqlWholeTable(options, resources)
-    return (MysqlChangedRows if options.timestamp else MysqlSource)(options, resources)
+    return MysqlTables(options, resources) if options.tables else rows_of(options, resources)
 
 
 def _sink(options: MysqlSinkOptions, resources: ExitStack | None) -> Sink:
@@ -41,14 +40,22 @@ def _guarantee(role: Role, options: Json) -> Guarantee:
 
 
 def _feeds(sink: Json, source: Json) -> bool:
-    return _table_of(sink) == _table_of(source)
+    written = ".".join(_lowered(sink)(str(sink.get("table"))))
+    return _place(sink) == _place(source) and names_of(source, _lowered(source)).mean(written)
 
 
-def _table_of(options: Json) -> tuple[object, ...]:
+def _place(options: Json) -> tuple[object, ...]:
+    return options.get("host"), options.get("port", 3306)
+
+
+def _lowered(options: Json) -> Callable[[str], tuple[str, str]]:
     """Names of tables are compared without regard to capitals, as some servers do."""
-    database, _, name = str(options.get("table")).rpartition(".")
-    names = (database or str(options.get("database")), name)
-    return (options.get("host"), options.get("port", 3306), *(one.lower() for one in names))
+
+    def split(table: str) -> tuple[str, str]:
+        database, _, name = table.lower().rpartition(".")
+        return database or str(options.get("database")).lower(), name
+
+    return split
 
 
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
@@ -74,8 +81,9 @@ PLUGIN = Plugin(
     sink_options=MysqlSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    abilities=frozenset({"topics"}),
     takes_rows=True,
-    source_fields=frozenset({"payload", "text", "key"}),
+    source_fields=frozenset({"payload", "text", "topic", "key"}),
     follows_changes=follows_changes,
     feeds=_feeds,
     guarantee=_guarantee,

@@ -11,23 +11,30 @@ from pymysql.cursors import Cursor
 from connect_core.errors import DataError
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
-from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
+from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table, tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, writers
 from connect_core.systems.mysql.table_reading import as_it_is, page
 from connect_core.systems.tables.changed import ChangedRows
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
 from connect_core.systems.tables.reading import TableRows
+from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
 from connect_core.systems.tables.whole import WholeTable
 
 
 class _Rows(TableRows[MysqlSourceTable]):
-    def __init__(self, options: MysqlSourceOptions, resources: ExitStack | None = None) -> None:
+    def __init__(
+        self,
+        options: MysqlSourceOptions,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
         name = ".".join(options.split(options.table))
-        super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources)
+        super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources, database)
         self._options = options
 
     def connect(self) -> Connection[Any]:
@@ -84,3 +91,30 @@ class MysqlChangedRows(_Rows, ChangedRows[MysqlSourceTable]):
 
 class MysqlWholeTable(_Rows, WholeTable[MysqlSourceTable]):
     """All that it needs is said above."""
+
+
+class MysqlTables(SeveralTables):
+    def __init__(self, options: MysqlSourceOptions, resources: ExitStack | None = None) -> None:
+        super().__init__(options, options.named_tables, resources)
+        self._options = options
+
+    def connect(self) -> Connection[Any]:
+        return connected(self._options, self._options.address)
+
+    def understood(self) -> AbstractContextManager[None]:
+        return understood(self._options.address)
+
+    def there(self, asking: Cursor) -> list[str]:
+        return tables_there(asking)
+
+    def opened(self, table: str, database: KeptConnection) -> TableRows[MysqlSourceTable]:
+        return rows_of(self._options.of_table(table), database=database)
+
+
+def rows_of(
+    options: MysqlSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
+) -> TableRows[MysqlSourceTable]:
+    """Of one table."""
+    if options.bulk:
+        return MysqlWholeTable(options, resources, database)
+    return (MysqlChangedRows if options.timestamp else MysqlSource)(options, resources, database)

@@ -40,6 +40,20 @@ class MysqlSourceTable(NamedTuple):
         return ""
 
 
+_THERE = """
+SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'
+AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+AND LOCATE('.', CONCAT(TABLE_SCHEMA, TABLE_NAME)) = 0
+"""
+"""A name with a point in it cannot be written in a document."""
+
+
+def tables_there(asking: Cursor) -> list[str]:
+    """As DATABASE.TABLE; views and sequences are none."""
+    asking.execute(_THERE)
+    return [str(name) for (name,) in asking.fetchall()]
+
+
 def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
     """Raises Unreachable where it is not there, Refused by a server that gets rows from another one, and ConfigError
     with the first thing for which rows of it could be lost or changed."""

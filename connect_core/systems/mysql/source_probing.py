@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 from pymysql.cursors import Cursor
 
@@ -14,12 +15,12 @@ from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.probing import server_probed
-from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
+from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table, tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, who_shows, writers
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, times_probed, to_come
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, each_probed, times_probed, to_come
 
 _TIMES = """
 SELECT (SELECT COUNT(*) FROM information_schema.STATISTICS
@@ -35,15 +36,23 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
     where = given.address
     with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
         yield from server_probed(asking, where)
-        try:
-            table = read_source_table(asking, given)
-            yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
-            yield from _how_rows_are_found(asking, given, table)
-            yield from _extent(asking, table)
-            if not given.bulk:
-                yield _open_transactions(asking, table, where)
-        except (ConfigError, Refused, Unreachable) as error:
-            yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
+        if given.tables:
+            yield from each_probed(given.named_tables, tables_there(asking), given.of_table, partial(_probed, asking))
+        else:
+            yield from _probed(asking, given)
+
+
+def _probed(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
+    """One table."""
+    try:
+        table = read_source_table(asking, given)
+        yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+        yield from _how_rows_are_found(asking, given, table)
+        yield from _extent(asking, table)
+        if not given.bulk:
+            yield _open_transactions(asking, table, given.address)
+    except (ConfigError, Refused, Unreachable) as error:
+        yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
 
 
 def _how_rows_are_found(asking: Cursor, given: MysqlSourceOptions, table: MysqlSourceTable) -> Iterator[ProbeResult]:

@@ -16,6 +16,7 @@ from connect_core.systems.postgresql.options import PostgresSinkOptions, split_t
 from connect_core.systems.postgresql.source_guarantee import source_guarantee
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
+from connect_core.systems.tables.named_tables import names_of
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
 
 def _source(options: PostgresSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresSource, PostgresWholeTable
+    from connect_core.systems.postgresql.source import PostgresTables, rows_of
 
-    if options.bulk:
-        return PostgresWholeTable(options, resources)
-    return (PostgresChangedRows if options.timestamp else PostgresSource)(options, resources)
+    return PostgresTables(options, resources) if options.tables else rows_of(options, resources)
 
 
 def _sink(options: PostgresSinkOptions, resources: ExitStack | None) -> Sink:
@@ -41,12 +40,12 @@ def _guarantee(role: Role, options: Json) -> Guarantee:
 
 
 def _feeds(sink: Json, source: Json) -> bool:
-    return _table_of(sink) == _table_of(source)
+    written = ".".join(split_table(str(sink.get("table"))))
+    return _place(sink) == _place(source) and names_of(source, split_table).mean(written)
 
 
-def _table_of(options: Json) -> tuple[object, ...]:
-    place = (options.get("host"), options.get("port", 5432), options.get("database"))
-    return (*place, *split_table(str(options.get("table"))))
+def _place(options: Json) -> tuple[object, ...]:
+    return options.get("host"), options.get("port", 5432), options.get("database")
 
 
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
@@ -72,8 +71,9 @@ PLUGIN = Plugin(
     sink_options=PostgresSinkOptions,
     open_source=_source,
     open_sink=_sink,
+    abilities=frozenset({"topics"}),
     takes_rows=True,
-    source_fields=frozenset({"payload", "text", "key"}),
+    source_fields=frozenset({"payload", "text", "topic", "key"}),
     follows_changes=follows_changes,
     feeds=_feeds,
     guarantee=_guarantee,

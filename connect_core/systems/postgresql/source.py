@@ -10,23 +10,30 @@ from connect_core.errors import DataError
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
-from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
+from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table, tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import as_it_is, page
 from connect_core.systems.tables.changed import ChangedRows
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
 from connect_core.systems.tables.reading import TableRows
+from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
 from connect_core.systems.tables.whole import WholeTable
 
 
 class _Rows(TableRows[SourceTable]):
-    def __init__(self, options: PostgresSourceOptions, resources: ExitStack | None = None) -> None:
+    def __init__(
+        self,
+        options: PostgresSourceOptions,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
         name = ".".join(split_table(options.table))
-        super().__init__(options, name, f"{options.address}/{name}", resources)
+        super().__init__(options, name, f"{options.address}/{name}", resources, database)
         self._options = options
 
     def connect(self) -> connection:
@@ -84,3 +91,30 @@ class PostgresChangedRows(_Rows, ChangedRows[SourceTable]):
 
 class PostgresWholeTable(_Rows, WholeTable[SourceTable]):
     """All that it needs is said above."""
+
+
+class PostgresTables(SeveralTables):
+    def __init__(self, options: PostgresSourceOptions, resources: ExitStack | None = None) -> None:
+        super().__init__(options, options.named_tables, resources)
+        self._options = options
+
+    def connect(self) -> connection:
+        return connected(self._options, self._options.address)
+
+    def understood(self) -> AbstractContextManager[None]:
+        return understood(self._options.address)
+
+    def there(self, asking: cursor) -> list[str]:
+        return tables_there(asking)
+
+    def opened(self, table: str, database: KeptConnection) -> TableRows[SourceTable]:
+        return rows_of(self._options.of_table(table), database=database)
+
+
+def rows_of(
+    options: PostgresSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
+) -> TableRows[SourceTable]:
+    """Of one table."""
+    if options.bulk:
+        return PostgresWholeTable(options, resources, database)
+    return (PostgresChangedRows if options.timestamp else PostgresSource)(options, resources, database)

@@ -24,6 +24,12 @@ SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_
 """
 _MOMENT = re.compile(r"timestamp(\(\d\))? with(out)? time zone")
 _CLASS = "SELECT oid, relkind, relhassubclass FROM pg_class WHERE oid = to_regclass(%s)"
+_THERE = """
+SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND position('.' in n.nspname || c.relname) = 0
+"""
+"""Partitions of a table are part of it. A name with a point in it cannot be written in a document."""
 _COLUMN = "SELECT attnum, attnotnull FROM pg_attribute WHERE attrelid = %s AND attname = %s AND NOT attisdropped"
 _INDEXES = """
 SELECT indisunique AND indnkeyatts = 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -80,6 +86,12 @@ class SourceTable(NamedTuple):
     def watched(self) -> list[int]:
         """Relations on which a transaction that draws an id holds a lock; partitions of the table not counted."""
         return [self.number, *(one.number for one in self.sequences)]
+
+
+def tables_there(asking: cursor) -> list[str]:
+    """As SCHEMA.TABLE."""
+    asking.execute(_THERE)
+    return [name for (name,) in asking.fetchall()]
 
 
 def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceTable:

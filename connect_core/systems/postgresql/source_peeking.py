@@ -8,14 +8,19 @@ import pyarrow as pa
 
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.source_catalog import tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.table_reading import as_it_is, newest
 from connect_core.systems.tables.pages import record_batch
 
 
 def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:
-    where = f"{options.address}/{options.table}"
+    """Of several tables those of each."""
+    where = options.address
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        with as_it_is(asking, options) as table:
-            rows = newest(asking, options.table, table, last)
-        return pa.Table.from_batches([record_batch(rows)])
+        tables = options.named_tables.now(tables_there(asking)) if options.tables else [options.table]
+        found = []
+        for one in map(options.of_table, tables):
+            with as_it_is(asking, one) as table:
+                found += newest(asking, one.table, table, last)
+        return pa.Table.from_batches([record_batch(found)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 from psycopg2.extensions import cursor
 
@@ -13,12 +14,12 @@ from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import quoted
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
-from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
+from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table, tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, times_probed, to_come
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, each_probed, times_probed, to_come
 
 _TIMES = """
 SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -34,20 +35,28 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         asking.execute("SELECT current_setting('server_version')")
         [version] = asking.fetchone() or ("",)
         yield ProbeResult(True, f"{where} answers, PostgreSQL {version}")
-        try:
-            table = read_source_table(asking, given)
-        except (ConfigError, Unreachable) as error:
-            yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
-            return
-        yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
-        rights = list(_rights(asking, given))
-        yield from rights
-        yield from _how_rows_are_found(asking, given, table)
-        if all(one.ok for one in rights) and (wrong := _unfit_rows(asking, given, table)):
-            yield ProbeResult(False, f"{wrong}: name another column as incrementing")
-        if not given.bulk and (many := len(writers(asking, table))):
-            which = "of the database that are open" if table.time else "that write to it"
-            yield ProbeResult(True, f"transactions {which} at this moment: {many} (pg_locks)")
+        if given.tables:
+            yield from each_probed(given.named_tables, tables_there(asking), given.of_table, partial(_probed, asking))
+        else:
+            yield from _probed(asking, given)
+
+
+def _probed(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:
+    """One table."""
+    try:
+        table = read_source_table(asking, given)
+    except (ConfigError, Unreachable) as error:
+        yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
+        return
+    yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+    rights = list(_rights(asking, given))
+    yield from rights
+    yield from _how_rows_are_found(asking, given, table)
+    if all(one.ok for one in rights) and (wrong := _unfit_rows(asking, given, table)):
+        yield ProbeResult(False, f"{wrong}: name another column as incrementing")
+    if not given.bulk and (many := len(writers(asking, table))):
+        which = "of the database that are open" if table.time else "that write to it"
+        yield ProbeResult(True, f"transactions {which} at this moment: {many} (pg_locks)")
 
 
 def _how_rows_are_found(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> Iterator[ProbeResult]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from connect_core import clock
 from connect_core.errors import ConfigError
 from connect_core.sdk.values import Bounds, Gap, Position, Range
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
@@ -36,8 +37,15 @@ class _Look(NamedTuple):
 
 
 class ChangedRows(TableRows[T]):
-    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
-        super().__init__(options, table, where, resources)
+    def __init__(
+        self,
+        options: TableSourceOptions,
+        table: str,
+        where: str,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
+        super().__init__(options, table, where, resources, database)
         self._final, self._last_origin, self._last_now = Finality(), "", 0.0
         self._began = 0
         """The second at which this was asked first: what has a later time came after that."""
@@ -78,7 +86,7 @@ class ChangedRows(TableRows[T]):
         whether that holds rows up."""
         if look.final >= self._began or self._extent(table, TimeWindow(look.final, self._began))[0] is None:
             return table, look, False
-        until = clock.monotonic() + self._looks.open_transactions_s + self._looks.delay_s + 1
+        until = min(self.patient_until, clock.monotonic() + self._looks.patience_s)
         while look.final < self._began and clock.monotonic() < until:
             clock.sleep(AGAIN_S)
             table, look = self._look()

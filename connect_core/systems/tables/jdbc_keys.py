@@ -134,10 +134,13 @@ def _complete_sink(into: FlatWriter) -> None:
 
 def _tables(into: FlatWriter, key: str, value: Any) -> None:
     names = _names(value)
-    if len(names) != 1:
-        into.refuse(key, "a connector reads one table: write a document for each")
-    else:
+    if len(names) == 1:
         into.put(key, "table", names[0])
+    elif names:
+        into.put(key, "tables", names)
+        into.notice(f"{key}: {{topic}} in connect.topicname stands for the name of a table; else all go to one topic")
+    else:
+        into.refuse(key, "name a table")
 
 
 def _column(into: FlatWriter, key: str, value: Any) -> None:

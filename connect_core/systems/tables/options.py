@@ -140,6 +140,17 @@ BULK: Any = Field(
 )
 
 
+TABLES: Any = Field(
+    default_factory=list,
+    description="In place of `table`, several: names, and patterns with `*` and `?`. Each is a partition, and the "
+    "topic of its records is its name. Tables that come to match a pattern are read from the next run on",
+    examples=[["orders", "pay_*"]],
+)
+EXCLUDE: Any = Field(
+    default_factory=list, description="Tables that `tables` does not mean: names and patterns", examples=[["*_old"]]
+)
+
+
 class TableSourceOptions(DatabaseOptions):
     """By which rows a table is read, and when."""
 
@@ -174,6 +185,22 @@ class TableSourceOptions(DatabaseOptions):
     )
     statement_timeout_s: StatementTimeout = 30.0
     lock_timeout_s: LockTimeout = 10.0
+    table: str = ""
+    tables: list[str] = TABLES
+    exclude: list[str] = EXCLUDE
+
+    @property
+    def patience_s(self) -> float:
+        """For so long a run waits for transactions that are open."""
+        return self.open_transactions_s + (self.delay_s + 1 if self.timestamp else 0)
+
+    @model_validator(mode="after")
+    def _names_tables_in_one_way(self) -> Self:
+        if bool(self.table) == bool(self.tables):
+            raise ValueError("name one table as table, or several as tables")
+        if self.exclude and not self.tables:
+            raise ValueError("exclude goes with tables")
+        return self
 
     @model_validator(mode="after")
     def _delay_goes_with_timestamp(self) -> Self:

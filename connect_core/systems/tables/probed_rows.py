@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from connect_core.sdk.plugin import ProbeResult
+from connect_core.systems.tables.named_tables import NamedTables
+from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.passes import TimeWindow, second_behind
 
 EACH_RUN_READS_ALL = "each run reads all of them again"
 MANY = 1_000
 """Rows are counted up to so many."""
 _LATER_S = 60
+
+
+Options = TypeVar("Options", bound=TableSourceOptions)
+
+
+def each_probed(
+    named: NamedTables,
+    there: Iterable[str],
+    of_table: Callable[[str], Options],
+    probed: Callable[[Options], Iterator[ProbeResult]],
+) -> Iterator[ProbeResult]:
+    """Of several tables: which they are now, and what is said of each."""
+    found = named.now(there)
+    if not found:
+        yield ProbeResult(True, "no table matches yet: one that comes is read from the next run on")
+    for table in found:
+        for one in probed(of_table(table)):
+            yield ProbeResult(one.ok, one.what if table in one.what else f"{table}: {one.what}")
 
 
 def to_come(now: float) -> TimeWindow:

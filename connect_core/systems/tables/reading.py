@@ -6,6 +6,7 @@ what of a table is read: new rows (`source`), or those that were changed (`chang
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -48,14 +49,44 @@ class NumberedTable(Protocol):
 T = TypeVar("T", bound=NumberedTable)
 
 
-class TableRows(ABC, Generic[T]):
+class SourceOfTables:
+    """What each of them answers. A partition is SCHEMA.TABLE, the topic of its records TABLE, and none of its ranges
+    grows."""
+
+    def topic(self, partition: Partition) -> str:
+        return partition.key.rpartition(".")[2]
+
+    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
+        return offset
+
+    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
+        """Never asked for: no range of a table is live (`Bounds.grows`)."""
+        return iter(())
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return wanted.evidence
+
+    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
+        """A table keeps no account of its readers."""
+
+
+class TableRows(SourceOfTables, ABC, Generic[T]):
     """A `sdk.source.Source`. What asks the database raises what is raised within `understood`."""
 
-    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
+    def __init__(
+        self,
+        options: TableSourceOptions,
+        table: str,
+        where: str,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
         self._looks = options
         self._partition = Partition(table)
         self._where = where
-        self._database = KeptConnection(self.connect, self.understood)
+        self._database = database or KeptConnection(self.connect, self.understood)
+        self.patient_until = math.inf
+        """By the monotonic clock: then it waits for no open transaction any more."""
         if resources is not None:
             resources.callback(self._database.close)
 
@@ -109,9 +140,6 @@ class TableRows(ABC, Generic[T]):
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [self._partition]
 
-    def topic(self, partition: Partition) -> str:
-        return ""
-
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Waits for transactions that are open. A partition of another table is retired.
 
@@ -121,9 +149,6 @@ class TableRows(ABC, Generic[T]):
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError("A table does not say when its rows came", next_step="Name numbers of rows instead of a time")
-
-    def align_offset(self, partition: Partition, seen: Bounds, offset: int) -> int:
-        return offset
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         place, left, left_bytes = wanted.begin, wanted.max_records, wanted.max_bytes
@@ -139,20 +164,11 @@ class TableRows(ABC, Generic[T]):
         before = [one for partition, one in seen.items() if partition == self._partition]
         while (left_s := until - clock.monotonic()) > 0:
             clock.sleep(min(self._looks.every_s, left_s))
-            if any(map(self._may_have_moved, before)):
+            if any(map(self.may_have_moved, before)):
                 return
 
-    def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
-        """Never asked for: no range of a table is live (`Bounds.grows`)."""
-        return iter(())
-
-    def evidence(self, wanted: Range, end: int) -> Json:
-        return wanted.evidence
-
-    def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
-        """A table keeps no account of its readers."""
-
-    def _may_have_moved(self, seen: Bounds) -> bool:
+    def may_have_moved(self, seen: Bounds) -> bool:
+        """Whether a run should look."""
         try:
             return self._moved(seen)
         except WaybillError:

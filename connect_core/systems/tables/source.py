@@ -13,6 +13,7 @@ from typing import Any
 from connect_core import clock
 from connect_core.errors import ConfigError, DataError
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
@@ -25,8 +26,15 @@ AGAIN_S = 0.05
 
 
 class NumberedRows(TableRows[T]):
-    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
-        super().__init__(options, table, where, resources)
+    def __init__(
+        self,
+        options: TableSourceOptions,
+        table: str,
+        where: str,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
+        super().__init__(options, table, where, resources, database)
         self._final: tuple[str, Finality] = ("", Finality())
         """Of the table with this origin."""
 
@@ -55,7 +63,7 @@ class NumberedRows(TableRows[T]):
 
     def _settled(self) -> tuple[T, Finality]:
         """Waits until nothing may come any more below what is there now, or for as long as the document says."""
-        until = clock.monotonic() + self._looks.open_transactions_s
+        until = min(self.patient_until, clock.monotonic() + self._looks.patience_s)
         table, final = self._look()
         newest = final.newest
         while final.end < newest and clock.monotonic() < until:

@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 from connect_core import clock
 from connect_core.errors import ConfigError
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.reading import T, TableRows
@@ -52,8 +53,15 @@ class WholePass(NamedTuple):
 
 
 class WholeTable(TableRows[T]):
-    def __init__(self, options: TableSourceOptions, table: str, where: str, resources: ExitStack | None = None) -> None:
-        super().__init__(options, table, where, resources)
+    def __init__(
+        self,
+        options: TableSourceOptions,
+        table: str,
+        where: str,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
+        super().__init__(options, table, where, resources, database)
         self._found: WholePass | None = None
         """The pass that was the last one when this was asked first."""
         self._asked = False

@@ -124,6 +124,14 @@ def test_a_table_has_the_name_of_its_topic(read: Read) -> None:
     assert read(given).data["sink"]["mysql"]["table"] == "orders"
 
 
+def test_several_tables_and_their_topics(read: Read) -> None:
+    found = read({**SOURCE, "table.whitelist": "sales.orders, pay_in", "connect.topicname": "shop-{topic}"})
+    assert found.data["source"]["postgresql"]["tables"] == ["sales.orders", "pay_in"]
+    assert "table" not in found.data["source"]["postgresql"]
+    assert found.data["sink"]["rocketmq"]["topic"] == "shop-{topic}"
+    assert any("stands for the name of a table" in notice for notice in found.notices)
+
+
 def test_bulk_reads_the_whole_table_by_its_primary_key(read: Read) -> None:
     found = read({**SOURCE, "mode": "bulk"})
     source = found.data["source"]["postgresql"]
@@ -152,7 +160,7 @@ def test_bulk_reads_the_whole_table_by_its_primary_key(read: Read) -> None:
         ({**SOURCE, "mode": "timestamp"}, "mode", "needs timestamp.column.name"),
         ({**TIMED, "timestamp.column.name": "changed,made"}, "timestamp.column.name", "takes no NULL"),
         ({**TIMED, "timestamp.delay.interval.ms": "long"}, "timestamp.delay.interval.ms", "milliseconds"),
-        ({**SOURCE, "table.whitelist": "a,b"}, "table.whitelist", "one table"),
+        ({**SOURCE, "table.whitelist": " , "}, "table.whitelist", "name a table"),
         ({**SOURCE, "poll.interval.ms": "soon"}, "poll.interval.ms", "milliseconds"),
         ({**SOURCE, "db.timezone": "Europe/Paris"}, "db.timezone", "UTC"),
         ({**SOURCE, "query": "SELECT 1"}, "query", "unknown key"),
