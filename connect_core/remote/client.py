@@ -29,6 +29,7 @@ _STILL_WORKED_ON = "urn:waybill:problem:key-in-use"
 _ASK_AGAIN_S, _TIMES = 0.5, 60
 _PAGE = 500
 KEY = "Idempotency-Key"
+_LINES = "application/x-ndjson"
 _TAG = re.compile(r'(?:W/)?"([0-9]+)"')
 
 
@@ -128,7 +129,7 @@ class ServerClient:
             try:
                 with self._opened().stream("GET", f"{self.server.url}{PREFIX}{path}", params=query) as answer:
                     answered = True
-                    if answer.status_code != 200:
+                    if answer.status_code != 200 or not answer.headers.get("content-type", "").startswith(_LINES):
                         answer.read()
                         raise error_of(answer.status_code, _json(answer), self.server)
                     for line in _lines(answer.iter_bytes()):
@@ -174,18 +175,19 @@ class ServerClient:
 
     def _once(self, asked: _Asked) -> httpx.Response:
         try:
-            return self._opened().request(
+            with self._opened().stream(
                 asked.method,
                 self.server.url + asked.path,
                 params=asked.query or None,
                 content=None if asked.body is None else _as_json(asked.body),
                 headers={**asked.headers, **({"Content-Type": "application/json"} if asked.body is not None else {})},
-            )
+            ) as answer:
+                return _read(answer)
         except httpx.InvalidURL as error:
             raise ConfigError(f"This is no address: {error}", where=self.server.url) from None
 
     def _unanswered(self, error: httpx.TransportError, asked: _Asked, *, was_sent: bool) -> WaybillError:
-        told = not_reached(error, self.server)
+        told = broke_off(error, self.server) if isinstance(error, _BrokeOff) else not_reached(error, self.server)
         if not was_sent or not asked.changes:
             return told
         return Unreachable(
@@ -208,6 +210,21 @@ class ServerClient:
                 transport=self._transport,
             )
         return self._http
+
+
+class _BrokeOff(httpx.TransportError):
+    """A part of the answer came."""
+
+
+def _read(answer: httpx.Response) -> httpx.Response:
+    """Whole. Raises _BrokeOff where its connection was lost."""
+    try:
+        answer.read()
+    except httpx.TimeoutException:
+        raise
+    except httpx.TransportError as error:
+        raise _BrokeOff(str(error)) from error
+    return answer
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:

@@ -194,6 +194,7 @@ def test_letters_are_exported_to_a_file_of_this_machine(waybill: Waybill, remote
     same(waybill, remote, "dead-letters", "export", "copy", "--to", "-", "--since", "soon", code=2)
 
 
+NDJSON = {"content-type": "application/x-ndjson"}
 LETTERS = b'{"id": 1}\n{"id": 2, "payload": {"text": "a\xe2\x80\xa8b"}}\n'
 
 
@@ -208,18 +209,18 @@ class Broken(httpx.SyncByteStream):
 @pytest.mark.parametrize("cut", [b"", b'{"exported": 1}\n', b'{"exported": 2}', b'{"id": 3'])
 def test_an_export_that_breaks_off_leaves_no_file(tmp_path: Path, cut: bytes) -> None:
     """Where a proxy ends an answer that was cut as if it were whole, too."""
-    given = client(lambda _: httpx.Response(200, content=LETTERS + cut))
+    given = client(lambda _: httpx.Response(200, headers=NDJSON, content=LETTERS + cut))
     with pytest.raises(Unreachable, match="The answer broke off"):
         export(given, "copy", Words(), str(tmp_path / "letters"), StringIO())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_connection_that_is_lost_is_told(tmp_path: Path) -> None:
-    lost = client(lambda _: httpx.Response(200, stream=Broken()))
+    lost = client(lambda _: httpx.Response(200, headers=NDJSON, stream=Broken()))
     with pytest.raises(Unreachable, match="peer closed connection"):
         export(lost, "copy", Words(), str(tmp_path / "letters"), StringIO())
     assert list(tmp_path.iterdir()) == []
-    whole = client(lambda _: httpx.Response(200, content=LETTERS + b'{"exported": 2}\n'))
+    whole = client(lambda _: httpx.Response(200, headers=NDJSON, content=LETTERS + b'{"exported": 2}\n'))
     assert export(whole, "copy", Words(), str(tmp_path / "letters"), StringIO()) == 2
     assert (tmp_path / "letters").read_bytes() == LETTERS
 

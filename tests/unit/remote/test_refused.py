@@ -346,6 +346,9 @@ def test_a_lost_change_is_looked_for_where_it_shows(path: str, command: str) -> 
     assert told.value.next_step == f"Look at what is there before you try again: {command}"
 
 
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
 class Cut(httpx.SyncByteStream):
     """A body whose connection is lost behind `content`."""
 
@@ -359,9 +362,10 @@ class Cut(httpx.SyncByteStream):
 
 @pytest.mark.parametrize("begun", [b"", b'{"half'])
 def test_lines_are_asked_for_again_where_none_came(begun: bytes) -> None:
-    answers = [httpx.Response(200, stream=Cut(begun)), httpx.Response(200, content=b"one\ntwo\n")]
+    cut = httpx.Response(200, headers=NDJSON, stream=Cut(begun))
+    answers = [cut, httpx.Response(200, headers=NDJSON, content=b"one\ntwo\n")]
     assert [*client(lambda _: answers.pop(0)).lines("/export")] == ["one\n", "two\n"]
-    lost = iter([httpx.ReadError("reset"), httpx.Response(200, content=b"one\n")])
+    lost = iter([httpx.ReadError("reset"), httpx.Response(200, headers=NDJSON, content=b"one\n")])
 
     def answer(request: httpx.Request) -> httpx.Response:
         if isinstance(given := next(lost), Exception):
@@ -376,7 +380,7 @@ def test_an_answer_of_which_a_part_came_broke_off() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
-        return httpx.Response(200, stream=Cut(b"one\ntw"))
+        return httpx.Response(200, headers=NDJSON, stream=Cut(b"one\ntw"))
 
     lines = client(answer).lines("/export")
     assert next(lines) == "one\n"
@@ -384,7 +388,15 @@ def test_an_answer_of_which_a_part_came_broke_off() -> None:
         next(lines)
     assert len(asked) == 1
     with pytest.raises(Unreachable, match="The answer of the server broke off"):
-        [*client(lambda _: httpx.Response(200, stream=Cut(b""))).lines("/export")]
+        [*client(lambda _: httpx.Response(200, headers=NDJSON, stream=Cut(b""))).lines("/export")]
+    with pytest.raises(ConfigError, match="There is no Waybill at this address"):
+        [*client(lambda _: httpx.Response(200, html="<html>")).lines("/export")]
+    cut, again, lost = (httpx.Response(200, stream=Cut(content)) for content in (b'{"a":', b"", b""))
+    answers = iter([cut, httpx.Response(200, json={"a": 1}), again, lost])
+    there = client(lambda _: next(answers))
+    assert there.get("/status") == {"a": 1}
+    with pytest.raises(Unreachable, match="The answer of the server broke off: peer closed"):
+        there.get("/status")
 
 
 def test_what_was_sent_and_lost_twice_may_be_done() -> None:
