@@ -62,8 +62,11 @@ _WHY = {
     413: "The body is too long",
     422: "What was sent does not hold: all faults are in `errors`",
     428: "It is there, and the request does not say from which revision the change was made",
+    500: "Something went wrong in the server: its log has more",
     503: "The ledger, or another server, does not answer",
 }
+_OF_CHANGES = (412, 428)
+"""Of requests that are made from a revision."""
 
 
 _EMPTY = 204
@@ -80,9 +83,13 @@ _KEY: Said = {
 }
 
 
-def _failures() -> dict[int | str, Said]:
+def _failures(method: str) -> dict[int | str, Said]:
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": _EXAMPLE}}
-    return {status: {"description": why, "content": content} for status, why in _WHY.items()}
+    return {
+        status: {"description": why, "content": content}
+        for status, why in _WHY.items()
+        if method != "GET" or status not in _OF_CHANGES
+    }
 
 
 def add(
@@ -113,7 +120,7 @@ def add(
         status_code=status,
         response_class=JsonAnswer if media_type == JsonAnswer.media_type else StreamingResponse,
         response_model=None,
-        responses={**_failures(), status: said, **others},
+        responses={**_failures(method), status: said, **others},
         openapi_extra=_KEY if method == "POST" else None,
     )
 

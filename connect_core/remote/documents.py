@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from re import fullmatch
+from re import Match, fullmatch, sub
 from typing import Any
 
 from connect_core.errors import ConfigError, Fault
@@ -95,7 +95,17 @@ def _of_a_file(fault: Fault, documents: Sequence[Written]) -> Fault:
     found = fullmatch(r"documents\[(\d+)\]\.?(.*)", fault.path)
     if found is None or int(found[1]) >= len(documents):
         return fault
-    return _within(documents[int(found[1])], found[2], fault.message)
+    return _within(documents[int(found[1])], found[2], _naming_files(fault.message, documents))
+
+
+def _naming_files(message: str, documents: Sequence[Written]) -> str:
+    """What it says of another document, by the file of that."""
+
+    def file(found: Match[str]) -> str:
+        number = int(found[1])
+        return documents[number].where if number < len(documents) else found[0]
+
+    return sub(r"\bdocuments\[(\d+)\](?![.\[\w])", file, message)
 
 
 def _within(one: Written, place: str, message: str) -> Fault:

@@ -20,7 +20,8 @@ _CALLS = (
     (r"GET /api/v1/connectors/(\S+)/runs\b", r"waybill runs \1"),
     (r"GET /api/v1/connectors/(\S+)/backfills\b", r"waybill backfills list \1"),
     (r"GET /api/v1/connectors/(\S+)/dead-letters\b", r"waybill dead-letters list \1"),
-    (r"GET /api/v1/plugins\b", "See docs/connectors.md for the systems"),
+    (r"GET /api/v1/plugins\b", "`waybill plugins` shows all"),
+    (r"GET /api/v1/connectors(?!/)", "See `waybill connectors list`"),
     (r"GET /api/v1/operations\b", "Run the command again"),
 )
 """What a program would call, and what a person types instead."""

@@ -63,7 +63,7 @@ def _written(given: Sequence[Any]) -> WrittenDocuments:
     if not given:
         raise ConfigError("There is no document", faults=(Fault("documents", "is empty"),))
     refuse_masks({"documents": list(given)})
-    return WrittenDocuments([Written(one, f"document {number}") for number, one in enumerate(given)])
+    return WrittenDocuments([Written(one, f"documents[{number}]") for number, one in enumerate(given)])
 
 
 def _names(written: WrittenDocuments) -> list[str]:
@@ -79,7 +79,7 @@ def options(system: str) -> list[Json]:
 
     callers.require("viewer")
     if system not in (*SYSTEMS, "connector"):
-        raise NotFound(f"There is no system {system}", next_step="GET /api/v1/plugins")
+        raise NotFound(f'There is no system "{system}"', next_step="GET /api/v1/plugins")
     return documents.options(system)
 
 

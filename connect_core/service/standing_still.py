@@ -21,10 +21,12 @@ def require_still(opened: Opened, found: Connector, say: Say) -> None:
     if now in ("paused", "stopped"):
         return
     if facts.switch in ("paused", "stopped") and not any(run.state == "running" for run in facts.runs):
+        longest_s = 2 * opened.settings.lease_ttl_s  # a lease that is not renewed any more is judged by twice that
         raise LeaseHeld(
             f"Another change is made to connector {name}: it holds the lease of a task, and no run is at work",
             where=f"connector {name}",
-            next_step="Nothing was changed; try again when it has ended",
+            next_step="Nothing was changed; try again when it has ended: if its process on this host was killed, in"
+            f" {longest_s:g} s at the latest",
         )
     raise StillRuns(
         f"Connector {name} is {now}, and its offsets are moved while it is paused or stopped",

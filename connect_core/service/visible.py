@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from connect_core.errors import ConfigError
 from connect_core.ledger import Connector
@@ -26,7 +27,9 @@ def visible_one(name: str) -> Connector | None:
 def named(name: str) -> Connector:
     """Raises NotFound for one that is not there, or not for the caller to know of."""
     if (found := visible_one(name)) is None:
-        raise NotFound(f"Connector {name} not found")
+        near = get_close_matches(name, visible(), n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        raise NotFound(f"Connector {name} not found", next_step=f"{meant}GET /api/v1/connectors")
     return found
 
 

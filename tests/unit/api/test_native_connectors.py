@@ -148,7 +148,13 @@ def test_a_connector_is_paused_resumed_stopped_and_deleted(client: httpx.Client)
 )
 def test_what_is_not_there_is_not_found(client: httpx.Client, method: str, path: str) -> None:
     told = problem(client.request(method, f"/connectors/none{path}"), 404, "not-found")
-    assert told["detail"] == "Connector none not found"
+    assert (told["detail"], told["next_step"]) == ("Connector none not found", "GET /api/v1/connectors")
+
+
+def test_what_is_not_there_names_the_one_that_was_meant(client: httpx.Client) -> None:
+    create(client)
+    told = problem(client.get("/connectors/copi/status"), 404, "not-found")
+    assert told["next_step"] == "Did you mean 'copy'? GET /api/v1/connectors"
 
 
 def test_revisions_say_who_made_them_the_newest_first(client: httpx.Client) -> None:

@@ -81,6 +81,7 @@ def test_offsets_that_another_request_moves_are_busy(ran: httpx.Client) -> None:
     told = problem(ran.patch(f"{ONE}/offsets", json=wanted), 409, "busy")
     assert (told["kind"], told["where"]) == ("LeaseHeld", "connector copy")
     assert "no run is at work" in told["detail"]
+    assert "was killed, in 30 s at the latest" in told["next_step"]
     with working() as opened:
         opened.ledger.release(lease)
     assert ran.patch(f"{ONE}/offsets", json=wanted).status_code == 200

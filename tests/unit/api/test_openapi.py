@@ -90,3 +90,10 @@ def test_no_two_routes_have_one_name(below: str) -> None:
     paths = BELOW[below]["paths"]
     names = [paths[path][method]["operationId"] for under, path, method in OPERATIONS if under == below]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("path", "method"), [one[1:] for one in OPERATIONS if one[0] == native_problems.PREFIX])
+def test_failures_are_those_that_a_route_has(path: str, method: str) -> None:
+    said = BELOW[native_problems.PREFIX]["paths"][path][method]["responses"]
+    assert "500" in said
+    assert ({"412", "428"} & said.keys() == set()) == (method == "get")

@@ -140,6 +140,21 @@ def test_all_documents_of_a_folder_or_none(remote: Waybill, waybill: Waybill, ap
     assert [one["name"] for one in waybill("connectors", "list", "--json").json["connectors"]] == ["copy"]
 
 
+def test_a_fault_names_the_other_document_by_its_file(remote: Waybill, applied: Path) -> None:
+    (applied / "again.yaml").write_text(DOCUMENT.format(name="copy"))
+    typed = remote("check", "again.yaml", "copy.yaml")
+    assert (typed.code, 'copy" is already the name of the document in again.yaml' in typed.err) == (2, True), typed.err
+    assert "documents[" not in typed.err
+
+
+def test_what_is_not_there_says_what_to_do(remote: Waybill, applied: Path) -> None:
+    unknown = remote("connectors", "show", "copi")
+    said = "Connector copi not found. Did you mean 'copy'? See `waybill connectors list`"
+    assert (unknown.code, said in unknown.err) == (2, True), unknown.err
+    system = remote("options", "nosuch")
+    assert (system.code, 'There is no system "nosuch". `waybill plugins` shows all' in system.err) == (2, True)
+
+
 def test_nothing_is_applied_over_a_change_that_was_not_seen(
     remote: Waybill, waybill: Waybill, applied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -465,6 +465,8 @@ def test_a_certificate_that_is_not_trusted_is_told() -> None:
         ("POST /api/v1/connectors/copy/pause", "waybill connectors pause copy"),
         ("GET /api/v1/connectors/copy/runs", "waybill runs copy"),
         ("POST /api/v1/connectors/copy/runs: the next run continues", "the same command: the next run continues"),
+        ("Did you mean 'a'? GET /api/v1/connectors", "Did you mean 'a'? See `waybill connectors list`"),
+        ("GET /api/v1/plugins", "`waybill plugins` shows all"),
         ("Look at it", "Look at it"),
     ],
 )
