@@ -68,6 +68,12 @@ class RowsOf(NamedTuple):
     present: tuple[bytes, ...]
     images: bytes
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether each image has all columns."""
+        everything = (1 << self.columns) - 1
+        return all(int.from_bytes(one, "little") & everything == everything for one in self.present)
+
 
 def parsed(packet: bytes, checked: int) -> LogEvent:
     """Of a packet behind its first byte. `checked` is how events are checked. Raises DamagedLog."""

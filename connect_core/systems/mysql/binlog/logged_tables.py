@@ -64,10 +64,12 @@ class LoggedTables:
         return (table, "r") if operation == "c" else None
 
     def _hear(self, table: TableMap, event: LogEvent, operation: str) -> None:
-        if operation != "c":
+        """What cannot be read has not been said: the driver says it again."""
+        rows = log_events.rows_of(event)
+        if operation != "c" or table.unfit or not rows.is_whole:
             return
         places = {column.name: place for place, column in enumerate(table.columns)}
-        for [values] in table.rows(log_events.rows_of(event)):
+        for [values] in table.rows(rows):
             connector, said = (self._text(table, values[places[one]], places[one]) for one in ("connector", "said"))
             self.snapshot.hear(connector, said)
 

@@ -289,9 +289,8 @@ class BinlogReader:
 
     def _rows_of(self, table: TableMap, operation: str, event: LogEvent) -> None:
         rows = log_events.rows_of(event)
-        everything = (1 << rows.columns) - 1
-        is_part = any(int.from_bytes(one, "little") & everything != everything for one in rows.present)
-        why = table.unfit or ("Its session has logged a part of the columns: binlog_row_image" if is_part else "")
+        part = "" if rows.is_whole else "Its session has logged a part of the columns: binlog_row_image"
+        why = table.unfit or part
         if why:
             self._add(event, 0, lambda spot: self._writer.unreadable(why, table.name, event, rows.images))
             return

@@ -51,17 +51,18 @@ class Log:
         images = b"".join(b"\0" + struct.pack("<i", one) for one in ids)
         self._add(23, bytes((9, 0, 0, 0, 0, 0, 1, 0, 1, present)) + images)
 
-    def copies(self, begins: SnapshotProgress, last: int | None, *ids: int) -> None:
+    def copies(self, begins: SnapshotProgress, last: int | None, *ids: int, named: bool = True) -> None:
         """Of a snapshot."""
-        self._note(chunk_note(begins, 0))
+        self._note(chunk_note(begins, 0), named=named)
         self.rows(*ids, table=COPIES)
         self._note(end_note(None if last is None else ("id int", str(last))))
 
-    def _note(self, note: Note) -> None:
+    def _note(self, note: Note, *, named: bool = True) -> None:
         """As a table of two texts."""
         names = b"\x04shop\0" + bytes((len(NOTES),)) + NOTES.encode() + b"\0"
         described = bytes((2, 15, 252, 3)) + struct.pack("<HB", 64, 4) + b"\0"
-        described += bytes((2, 1, 8, 4, 15, 9)) + b"connector" + bytes((4,)) + b"said"
+        if named:
+            described += bytes((2, 1, 8, 4, 15, 9)) + b"connector" + bytes((4,)) + b"said"
         self._add(log_events.TABLE_MAP, bytes((8, 0, 0, 0, 0, 0, 1, 0)) + names + described)
         said = note.text().encode()
         images = b"\0\x03one" + struct.pack("<I", len(said)) + said
@@ -242,3 +243,14 @@ def test_rows_of_a_snapshot_that_nobody_waits_for_are_left_out() -> None:
     log.copies(ALL, None, 1, 2)
     log.commits()
     assert ids(read(log)) == []
+
+
+def test_a_chunk_of_which_nobody_can_read_what_is_said_is_left_out() -> None:
+    log = Log()
+    log.begins(1)
+    log.copies(ALL, 2, 1, 2, named=False)
+    log.commits()
+    log.begins(2)
+    log.copies(ALL, None, 1, 2)
+    log.commits()
+    assert ids(read(log, progress=ALL)) == [1, 2]
