@@ -16,12 +16,13 @@ from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import end_of, is_logged
 from connect_core.systems.mysql.binlog.snapshot_keys import (
-    behind,
+    between,
     copy_of,
     in_order,
     key_of,
     key_texts,
     unfit_for_chunks,
+    until_of,
 )
 from connect_core.systems.mysql.binlog.snapshot_log import MAKE_NOTES, Note, chunk_note, end_note, request_note
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
@@ -173,7 +174,7 @@ def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress) -> list[
 
 def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
     """How many rows are behind a key."""
-    asking.execute(f"EXPLAIN SELECT 1 FROM {_by_key(table)} WHERE {behind(table, after)}")
+    asking.execute(f"EXPLAIN SELECT 1 FROM {_by_key(table)} WHERE {between(table, after, until_of(table, after))}")
     names = [one[0].lower() for one in asking.description]
     return sum(int(row[names.index("rows")] or 0) for row in asking.fetchall())
 
@@ -234,14 +235,26 @@ class _Writer:
     def _chunk(self, progress: SnapshotProgress) -> SnapshotProgress:
         """How far the rows have come with it. Whoever wants to change one of them waits until they are in the log."""
         asking, table, place = self._asking, self._copied, progress.tables[0]
+        until = None if table is None else until_of(table, progress.after) or self._highest(table)
         at = end_of(asking).offset
         asking.execute("BEGIN")
         self._check(place)
         _say(asking, self._options, chunk_note(progress, self._incarnation), at)
-        last = None if table is None else self._rows_of(table, progress.after)
+        last = None if table is None or until is None else self._rows_of(table, progress.after, until)
         _say(asking, self._options, end_note(last), at)
         asking.execute("COMMIT")
         return progress.behind(last)
+
+    def _highest(self, table: MysqlTable) -> Sequence[str] | None:
+        """The key of the last row, up to which rows are read: those behind it are inserted later, and are changes. So
+        nobody runs after who inserts. The last one may not be committed yet: then this waits, and holds nothing. For it
+        may be in the log before the connector began, as one that is prepared is."""
+        self._asking.execute(
+            f"SELECT {', '.join(key_texts(table))} FROM {_by_key(table)} ORDER BY {in_order(table, descending=True)}"
+            f" LIMIT 1 {self._shared}"
+        )
+        found = self._asking.fetchone()
+        return None if found is None else [str(one) for one in found]
 
     def _check(self, place: Place) -> None:
         """Nobody alters the table until the end of the transaction."""
@@ -253,14 +266,14 @@ class _Writer:
         if described(self._asking, place, self._where) != self._copied:
             raise Altered
 
-    def _rows_of(self, table: MysqlTable, after: Key | None) -> Key | None:
+    def _rows_of(self, table: MysqlTable, after: Key | None, until: Sequence[str]) -> Key | None:
         """Copies them; the key of the last one, None where there is none behind it. A lock that others hold is not
         waited for by who holds some: so nobody waits for each other."""
         asking, columns = self._asking, ", ".join(quoted_name(one.name) for one in table.columns)
         wait = "" if self._rows == 1 else "NOWAIT"
         count = asking.execute(
-            f"INSERT INTO {COPIES} ({columns}) SELECT {columns} FROM {_by_key(table)} WHERE {behind(table, after)}"
-            f" ORDER BY {in_order(table)} LIMIT {self._rows} {self._shared} {wait}"
+            f"INSERT INTO {COPIES} ({columns}) SELECT {columns} FROM {_by_key(table)}"
+            f" WHERE {between(table, after, until)} ORDER BY {in_order(table)} LIMIT {self._rows} {self._shared} {wait}"
         )
         asking.execute("SHOW WARNINGS")
         if changing([int(number) for _, number, _ in asking.fetchall()]):
@@ -272,7 +285,8 @@ class _Writer:
         asking.execute(
             f"SELECT {', '.join(key_texts(table))} FROM {COPIES} ORDER BY {in_order(table, descending=True)} LIMIT 1"
         )
-        return key_of(table, [str(one) for one in asking.fetchone() or ()])
+        last = [str(one) for one in asking.fetchone() or ()]
+        return None if last == [*until] else key_of(table, last, until)
 
 
 def _row_bytes(asking: Cursor, place: Place) -> int:

@@ -6,6 +6,7 @@ the server compares, by the collation of each column.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -76,21 +77,35 @@ def key_texts(table: MysqlTable) -> list[str]:
     return [_FORMS[one.word].text.format(quoted_name(one.name)) for one in _of_key(table)]
 
 
-def key_of(table: MysqlTable, texts: Sequence[str]) -> Key:
-    return (_signature(table), *texts)
+def key_of(table: MysqlTable, texts: Sequence[str], until: Sequence[str]) -> Key:
+    """Of a row of the table, whose rows are read up to the key `until`."""
+    return (_signature(table), json.dumps([*until]), *texts)
 
 
-def behind(table: MysqlTable, after: Key | None) -> str:
-    """SQL that is true of the rows that come behind a key: of all where there is none, or where it is of a key that the
-    table no longer has."""
+def until_of(table: MysqlTable, after: Key | None) -> Sequence[str] | None:
+    """None where rows are read from the first one on: nothing has come, or by a key that the table no longer has."""
     if after is None or after[0] != _signature(table):
-        return "TRUE"
+        return None
+    until: list[str] = json.loads(after[1])
+    return until
+
+
+def between(table: MysqlTable, after: Key | None, until: Sequence[str] | None) -> str:
+    """SQL that is true of the rows that come behind a key: of all up to `until`, where there is one."""
+    rest = _compared(table, until, "<", "<=") if until is not None else "TRUE"
+    if after is None or until_of(table, after) is None:
+        return rest
+    return f"({_compared(table, after[2:], '>', '>')}) AND ({rest})"
+
+
+def _compared(table: MysqlTable, texts: Sequence[str], other: str, last: str) -> str:
+    """The columns with a key, the first ones by `other`, and the last one by `last`."""
     columns = _of_key(table)
-    literals = [_FORMS[one.word].literal(text, one) for one, text in zip(columns, after[1:], strict=True)]
+    literals = [_FORMS[one.word].literal(text, one) for one, text in zip(columns, texts, strict=True)]
     names = [quoted_name(one.name) for one in columns]
-    condition = f"{names[-1]} > {literals[-1]}"
+    condition = f"{names[-1]} {last} {literals[-1]}"
     for name, literal in [*zip(names, literals, strict=True)][-2::-1]:
-        condition = f"{name} >= {literal} AND ({name} > {literal} OR ({condition}))"
+        condition = f"{name} {other}= {literal} AND ({name} {other} {literal} OR ({condition}))"
     return condition
 
 

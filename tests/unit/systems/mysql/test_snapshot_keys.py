@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from connect_core.errors import DataError
-from connect_core.systems.mysql.binlog.snapshot_keys import behind, copy_of, key_of, key_texts, unfit_for_chunks
+from connect_core.systems.mysql.binlog.snapshot_keys import (
+    between,
+    copy_of,
+    key_of,
+    key_texts,
+    unfit_for_chunks,
+    until_of,
+)
 from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable
 
 
@@ -20,20 +27,31 @@ def table(*columns: MysqlColumn, key: tuple[str, ...] = ()) -> MysqlTable:
 PAIRS = table(column("a", "bigint(20) unsigned"), column("b", "varchar(9)", "latin1_german2_ci"))
 
 
+HIGHEST = "18446744073709551615"
+LAST = [HIGHEST, "FF"]
+
+
+def compared(sign: str, last: str, text: str) -> str:
+    b = f"`b` {last} _latin1 X'{text}' COLLATE latin1_german2_ci"
+    return f"`a` {sign}= {HIGHEST} AND (`a` {sign} {HIGHEST} OR ({b}))"
+
+
 def test_rows_behind_a_key_are_compared_column_by_column() -> None:
-    after = key_of(PAIRS, ["18446744073709551615", "E4"])
-    b = "`b` > _latin1 X'E4' COLLATE latin1_german2_ci"
-    first = "18446744073709551615"
-    assert behind(PAIRS, after) == f"`a` >= {first} AND (`a` > {first} OR ({b}))"
+    after = key_of(PAIRS, [HIGHEST, "E4"], LAST)
+    assert until_of(PAIRS, after) == LAST
+    assert between(PAIRS, after, LAST) == f"({compared('>', '>', 'E4')}) AND ({compared('<', '<=', 'FF')})"
 
 
 def test_without_a_key_all_rows_are_behind() -> None:
-    assert behind(PAIRS, None) == "TRUE"
+    assert between(PAIRS, None, LAST) == compared("<", "<=", "FF")
+    assert (between(PAIRS, None, None), until_of(PAIRS, None)) == ("TRUE", None)
 
 
 def test_a_key_of_another_form_is_none() -> None:
     was = table(column("a", "int(11)"), column("b", "varchar(9)", "latin1_german2_ci"))
-    assert behind(PAIRS, key_of(was, ["1", "E4"])) == "TRUE"
+    after = key_of(was, ["1", "E4"], ["2", "E4"])
+    assert until_of(PAIRS, after) is None
+    assert between(PAIRS, after, LAST) == between(PAIRS, None, LAST)
 
 
 def test_a_key_is_asked_for_as_texts() -> None:
@@ -51,7 +69,7 @@ def test_a_key_is_asked_for_as_texts() -> None:
 def test_a_key_that_the_server_has_not_made_is_refused(kind: str, text: str) -> None:
     of = table(column("a", kind, "utf8mb4_bin" if kind.startswith("varchar") else ""))
     with pytest.raises(DataError, match="is damaged"):
-        behind(of, key_of(of, [text]))
+        between(of, key_of(of, [text], []), None)
 
 
 def test_a_copy_has_the_columns_of_the_table() -> None:
