@@ -16,6 +16,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests import mysql_writers
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import ended
@@ -232,3 +233,35 @@ def test_the_server_is_killed_while_rows_are_read(
     row.reordered = contradictions(lines)
     assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
     assert sum('"op":"r"' in line for line in lines) == 20_000
+
+
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_snapshot_beside_who_inserts(
+    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, kills: bool
+) -> None:
+    """It comes to its end while they go on. A row comes once as one that was there, and once as a change; both ways
+    where it was inserted before its table was read."""
+    how = "SIGKILL at random steps, " * kills
+    where = "rows and changes of MariaDB → file"
+    row.describe(f"{how}writers insert while rows are read", where=where, database="SQLite")
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(mariadb)
+    database.run(mysql_writers.TABLE, "INSERT INTO orders (writer) SELECT -1 FROM seq_1_to_3000")
+    following = Following(bare_site, database, "file", snapshot="initial", snapshot_rows=500)
+    with mysql_writers.writing(database, seeded):
+        time.sleep(0.5)
+        row.strikes()
+        following.apply()
+        for _ in range(4 if kills else 0):
+            bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(3))
+            following.attempt()
+        attempts.run_until_done(bare_site, "copy")
+        attempts.run_until_done(bare_site, "copy")
+        assert bare_site.json("lag", "copy")["connectors"][0]["snapshot"] == []
+    attempts.run_until_done(bare_site, "copy")
+    row.moves_again()
+    lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
+    came = [(event["op"], event["after"]["id"]) for event in map(json.loads, lines)]
+    there, arrived = {number for (number,) in database.run("SELECT id FROM orders")}, {number for _, number in came}
+    row.lost, row.repeated = len(there - arrived), len(came) - len({*came})
+    assert (row.lost, row.repeated, arrived - there) == (0, 0, set())
