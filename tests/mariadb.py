@@ -108,8 +108,8 @@ class MariaDB:
 class Database:
     """One of its own on the server."""
 
-    def __init__(self, server: MariaDB) -> None:
-        self.server, self.name = server, f"tables_{uuid.uuid4().hex[:12]}"
+    def __init__(self, server: MariaDB, name: str = "") -> None:
+        self.server, self.name = server, name or f"tables_{uuid.uuid4().hex[:12]}"
         self.options = server.options
         self.run(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
         self.options = {**server.options, "database": self.name}
@@ -139,7 +139,7 @@ class Database:
 @pytest.fixture(scope="session")
 def mariadb(worker_folder: Path) -> Iterator[MariaDB]:
     """One for all tests of a process. Whoever kills it starts it again."""
-    yield from _running(MariaDB(worker_folder / "mariadb"))
+    yield from running(MariaDB(worker_folder / "mariadb"))
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +147,10 @@ def own_mariadb(worker_folder: Path) -> Iterator[MariaDB]:
     """One with `performance_schema`, which MySQL has and MariaDB has only when it is told so."""
     named = worker_folder / f"mariadb-{uuid.uuid4().hex[:8]}"
     switches = {"performance_schema": "ON", "performance-schema-instrument": "wait/lock/metadata/sql/mdl=ON"}
-    yield from _running(MariaDB(named, settings=switches))
+    yield from running(MariaDB(named, settings=switches))
 
 
-def _running(server: MariaDB) -> Iterator[MariaDB]:
+def running(server: MariaDB) -> Iterator[MariaDB]:
     if not (_programs() / "usr/sbin/mariadbd").exists():
         pytest.skip("MariaDB is not there: `make ready-for-tests` fetches it (.ci/mariadb)")
     server.start()

@@ -15,6 +15,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.cursors import Cursor
 
 from tests import mysql_writers
 from tests.faults.kit import attempts
@@ -58,10 +59,21 @@ def _write(database: Database, seed: float, stop: threading.Event) -> None:
                 for _ in range(chosen.randint(1, 6)):
                     session.execute(_statement(chosen))
                     stop.wait(chosen.choice((0, 0, 0.003, 0.02)))
+                if chosen.random() < 0.3:
+                    _take_back(session, chosen)
             except pymysql.Error:
                 connection.rollback()
                 continue
             (connection.commit if chosen.random() < 0.85 else connection.rollback)()
+
+
+def _take_back(session: Cursor, chosen: random.Random) -> None:
+    """What the server leaves in its log, because of a temporary table."""
+    session.execute("SAVEPOINT a")
+    session.execute(_statement(chosen))
+    session.execute("CREATE OR REPLACE TEMPORARY TABLE of_a_session (a int)")
+    if chosen.random() < 0.7:
+        session.execute("ROLLBACK TO a")
 
 
 def _statement(chosen: random.Random) -> str:

@@ -35,9 +35,12 @@ _RAISED = {
 """Of functions that generated columns, constraints and triggers call: text that is no JSON, more rows than one."""
 _MISSING = {1146: "There is no such table", 1054: "The table has no such column", 1364: "A column needs a value"}
 _ACCESS = {
-    **dict.fromkeys((1044, 1045, 1251, 1698), "The login was refused"),
+    **dict.fromkeys((1045, 1251, 1698), "The login was refused"),
+    1044: "The user has no right on the database, or it is not there",
     1049: "There is no such database",
 }
+_NO_RIGHT = 1044
+_NO_ANSWER = (2002, 2003, 2005, 2006, 2013, 2055)
 _FORBIDDEN = (1142, 1143, 1227, 1370, 1410)
 _CUT = (1290, 1792, 1836, 1874)
 _BUSY = {
@@ -101,6 +104,9 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
     if number in _MISSING:
         step = "Make it, or name another one; the next attempt looks again"
         return Unreachable(_MISSING[number], where=where, next_step=step)
+    if number == _NO_RIGHT:
+        step = "Grant the user what `waybill options` says, or correct the name of the database"
+        return ConfigError(_ACCESS[number], where=where, next_step=step)
     if number in _ACCESS:
         return ConfigError(_ACCESS[number], where=where, next_step="Correct host, database, user or password")
     if number in _FORBIDDEN:
@@ -108,7 +114,8 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
     if number in _BUSY:
         return Unreachable(_BUSY[number], where=where)
     named = f": error {number}" if number else ""
-    return Unreachable(f"The database does not answer as it should{named}", where=where)
+    step = "See whether the server runs, and whether host and port lead to it" if number in _NO_ANSWER else ""
+    return Unreachable(f"The database does not answer as it should{named}", where=where, next_step=step)
 
 
 def _refusal(error: pymysql.Error) -> str:

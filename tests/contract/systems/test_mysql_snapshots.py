@@ -262,7 +262,7 @@ UNFIT = [
     ("CREATE TABLE t (id int)", "no primary key"),
     ("CREATE TABLE t (id text, PRIMARY KEY (id(9)))", "a part of a column"),
     ("CREATE TABLE t (id int PRIMARY KEY) ENGINE = MyISAM", "engine"),
-    ("CREATE VIEW t AS SELECT 1 AS id", "no table"),
+    ("CREATE VIEW t AS SELECT 1 AS id", "no ordinary table"),
     ("SELECT 1", "no table"),
     ("CREATE TABLE t (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "SYSTEM VERSIONED"),
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connect_core.systems.mysql.binlog.probing import probe
 from tests.faults.kit.processes import wait_for
-from tests.mariadb import Database, MariaDB
+from tests.mariadb import Database, MariaDB, running
 from tests.site import Site
 from tests.table_connectors import run
 
@@ -95,6 +97,47 @@ def test_what_is_rolled_back_never_comes(bare_site: Site, database: Database) ->
     assert ids(bare_site) == [1]
 
 
+TEMPORARY = ("CREATE TEMPORARY TABLE t (a int)", "DROP TEMPORARY TABLE t")
+"""What cannot be undone: the server leaves what it rolls back in its log."""
+MANY = "INSERT INTO orders (id) SELECT seq FROM seq_100_to_25000"
+LOGGED = [
+    ["BEGIN", "INSERT INTO orders (id) VALUES (2)", *TEMPORARY, "DELETE FROM orders", "ROLLBACK"],
+    ["BEGIN", "SAVEPOINT a", "DELETE FROM orders", *TEMPORARY, "ROLLBACK TO a", "COMMIT"],
+    [
+        *("BEGIN", "INSERT INTO orders (id) VALUES (2)", "SAVEPOINT a", "DELETE FROM orders"),
+        *("INSERT INTO counts VALUES (7)", "ROLLBACK TO a", "INSERT INTO orders (id) VALUES (3)", "COMMIT"),
+    ],
+    [
+        *("UPDATE orders, counts SET note = 'x', counts.id = 8 WHERE orders.id = 1", "BEGIN"),
+        *("UPDATE orders, counts SET note = 'y', counts.id = 9 WHERE orders.id = 1", *TEMPORARY, "ROLLBACK"),
+    ],
+    ["BEGIN", MANY, *TEMPORARY, MANY.replace("seq FROM", "-seq FROM"), "ROLLBACK"],
+    ["BEGIN", "SAVEPOINT a", "INSERT INTO orders (id) VALUES (2)", "SAVEPOINT b", MANY, *TEMPORARY, "ROLLBACK TO b"],
+]
+
+
+@pytest.mark.parametrize("statements", LOGGED)
+def test_what_is_rolled_back_and_stays_in_the_log_never_comes(
+    bare_site: Site, database: Database, statements: list[str]
+) -> None:
+    database.run(TABLE, "CREATE TABLE counts (id int) ENGINE = MyISAM", "INSERT INTO counts VALUES (0)")
+    source = database.changes("orders", "counts")
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    run(bare_site)
+    database.run("INSERT INTO orders (id) VALUES (1)", *statements, "COMMIT")
+    run(bare_site)
+    copies: dict[str, set[int]] = {"orders": set(), "counts": {0}}
+    for line in (bare_site.folder / "out.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        copy = copies[event["source"]["table"]]
+        if event["before"]:
+            copy.remove(event["before"]["id"])
+        if event["after"]:
+            assert event["after"]["id"] not in copy
+            copy.add(event["after"]["id"])
+    assert copies == {table: {row[0] for row in database.run(f"SELECT id FROM {table}")} for table in copies}
+
+
 def test_a_transaction_larger_than_a_range_comes_in_pieces(bare_site: Site, database: Database) -> None:
     database.run(TABLE)
     sink = {"file": {"path": "out.jsonl"}}
@@ -164,6 +207,24 @@ def test_a_server_that_was_killed_goes_on(bare_site: Site, alone: Database) -> N
     assert ids(bare_site) == [1, 2, 3]
 
 
+def test_a_log_that_is_damaged_says_where_and_what_to_do(bare_site: Site, alone: Database) -> None:
+    alone.run(TABLE)
+    to_file(bare_site, alone)
+    run(bare_site)
+    [(file, place, *_)] = alone.run("SHOW MASTER STATUS")
+    alone.run("INSERT INTO orders VALUES (1, 'a bit of this is flipped', 1)", "FLUSH BINARY LOGS")
+    path = alone.server.folder / "data" / file
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"a bit of this", b"a cit of this"))
+    says = run(bare_site, code=1)
+    [reached, *_] = re.findall(rf"{file}:(\d+)]", says)
+    assert place < int(reached) < len(sound)
+    assert "the file is damaged: look at it with mariadb-binlog" in says
+    path.write_bytes(sound)
+    run(bare_site)
+    assert ids(bare_site) == [1]
+
+
 UNSEEN = [
     (["SET binlog_format = STATEMENT", "INSERT INTO orders (id) VALUES (2)"], "has set binlog_format"),
     (["SET binlog_row_image = MINIMAL", "UPDATE orders SET note = 'x'"], "binlog_row_image"),
@@ -190,10 +251,112 @@ def test_a_server_that_would_lose_changes_is_refused(bare_site: Site, alone: Dat
     try:
         to_file(bare_site, alone)
         assert "binlog_row_metadata is NO_LOG" in run(bare_site, code=2)
-        [options] = alone.changes("orders").values()
-        assert "binlog_row_metadata is NO_LOG" in " ".join(one.what for one in probe(options) if not one.ok)
+        assert "binlog_row_metadata is NO_LOG" in findings(alone.changes("orders"))
     finally:
         alone.run("SET GLOBAL binlog_row_metadata = FULL")
+
+
+CHILD = "CREATE TABLE orders (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE)"
+VERSIONED = f"{TABLE} WITH SYSTEM VERSIONING"
+UNFIT = [
+    (["CREATE TABLE parents (id int PRIMARY KEY)", CHILD], "foreign keys do to rows"),
+    ([VERSIONED], "no ordinary table: SYSTEM VERSIONED"),
+    (["CREATE SEQUENCE orders"], "no ordinary table: SEQUENCE"),
+    ([TABLE, "CREATE VIEW others AS SELECT * FROM orders", "RENAME TABLE orders TO a, others TO orders"], ": VIEW"),
+]
+
+
+@pytest.mark.parametrize(("made", "why"), UNFIT)
+def test_a_table_whose_changes_the_log_does_not_have_is_refused(
+    bare_site: Site, database: Database, made: list[str], why: str
+) -> None:
+    database.run(*made)
+    to_file(bare_site, database)
+    assert why in run(bare_site, code=2)
+    assert why in findings(database.changes("orders"))
+
+
+def findings(source: dict[str, Any]) -> str:
+    """What a probe says that is wrong."""
+    [options] = source.values()
+    return " ".join(one.what for one in probe(options) if not one.ok)
+
+
+def test_who_needs_no_change_by_a_foreign_key_says_so(bare_site: Site, database: Database) -> None:
+    database.run("CREATE TABLE parents (id int PRIMARY KEY)", CHILD, "INSERT INTO parents VALUES (1)")
+    to_file(bare_site, database, foreign_key_actions="leave_out")
+    run(bare_site)
+    database.run("INSERT INTO orders VALUES (1, 1)", "DELETE FROM parents")
+    run(bare_site)
+    assert [op for op, *_ in told(bare_site)] == ["c"]
+    assert findings(database.changes("orders", foreign_key_actions="leave_out")) == ""
+
+
+def test_by_a_pattern_a_table_with_a_history_is_left_out(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, VERSIONED.replace("orders", "kept", 1), "CREATE SEQUENCE numbers")
+    source = database.changes("*")
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    run(bare_site)
+    database.run("INSERT INTO kept (id) VALUES (1)", "UPDATE kept SET id = 2", "SELECT NEXTVAL(numbers)")
+    database.run("INSERT INTO orders (id) VALUES (3)", "ALTER TABLE orders ADD SYSTEM VERSIONING")
+    database.run("UPDATE orders SET id = 4")
+    assert "system-versioned" in run(bare_site, code=5)
+    assert told(bare_site) == []
+    [left_out] = [one.what for one in probe(source["mysql_changes"]) if "left out" in one.what]
+    assert all(f"{database.name}.{name}" in left_out for name in ("kept", "numbers", "orders"))
+
+
+RIGHTS = "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO reader@'127.0.0.1'"
+
+
+def test_the_rights_that_a_reader_needs(bare_site: Site, database: Database) -> None:
+    """It may not read a row."""
+    database.run("CREATE TABLE parents (id int PRIMARY KEY)", CHILD)
+    database.run("CREATE OR REPLACE USER reader@'127.0.0.1'", RIGHTS)
+    to_file(bare_site, database, user="reader")
+    assert "has no right on the database, or it is not there" in run(bare_site, code=2)
+    database.run(f"GRANT SHOW VIEW ON {database.name}.* TO reader@'127.0.0.1'")
+    assert "foreign keys do to rows" in run(bare_site, code=2)
+    database.run("DROP TABLE orders", TABLE)
+    run(bare_site)
+    database.run("BEGIN", "INSERT INTO orders (id) VALUES (2)", *TEMPORARY, "ROLLBACK")
+    database.run("INSERT INTO orders (id) VALUES (1)")
+    run(bare_site)
+    assert ids(bare_site) == [1]
+    assert findings(database.changes("orders", user="reader")) == ""
+    assert f"SHOW VIEW ON {database.name}.*" in findings(database.changes("nosuch", user="reader"))
+
+
+@pytest.mark.parametrize("setting", ["binlog-ignore-db", "binlog-do-db", "a replica"])
+def test_a_server_whose_log_does_not_have_the_tables_is_refused(
+    bare_site: Site, worker_folder: Path, mariadb: MariaDB, setting: str
+) -> None:
+    settings = {"binlog-ignore-db": "shop"} if setting == "binlog-ignore-db" else {}
+    settings = {"binlog-do-db": "other"} if setting == "binlog-do-db" else settings
+    for server in running(MariaDB(worker_folder / f"mariadb-{setting.replace(' ', '-')}", settings=settings)):
+        shop = Database(server, "shop")
+        shop.run(TABLE)
+        to_file(bare_site, shop)
+        if setting == "a replica":
+            run(bare_site)
+            primary = f"MASTER_HOST = '127.0.0.1', MASTER_PORT = {mariadb.port}, MASTER_USER = 'tester'"
+            shop.run(f"CHANGE MASTER TO {primary}")
+        wrong = "log of this replica" if setting == "a replica" else setting.replace("-", "_")
+        assert wrong in run(bare_site, code=2)
+        assert wrong in findings(shop.changes("orders"))
+
+
+def test_a_server_with_names_in_small_letters(bare_site: Site, worker_folder: Path) -> None:
+    """A statement has them in its log as they were typed."""
+    small = MariaDB(worker_folder / "mariadb-small", settings={"lower-case-table-names": "1"})
+    for server in running(small):
+        shop = Database(server, "shop")
+        shop.run(TABLE)
+        to_file(bare_site, shop)
+        run(bare_site)
+        shop.run("INSERT INTO Orders (id) VALUES (1)", "TRUNCATE Shop.ORDERS", "INSERT INTO ORDERS (id) VALUES (2)")
+        run(bare_site)
+    assert [op for op, *_ in told(bare_site)] == ["c", "t", "c"]
 
 
 def test_a_log_that_is_compressed(bare_site: Site, alone: Database) -> None:

@@ -63,6 +63,8 @@ class ChangeWriter:
 
     def unreadable(self, why: str, name: TableName | None, event: LogEvent, original: bytes) -> Event:
         """Something that is no event; `why` is told."""
+        if name:
+            self._order(name)
         return Event(_topic(name) if name else "", None, original, event.at_s * 1000, why)
 
     def _head(self, table: TableMap) -> str:

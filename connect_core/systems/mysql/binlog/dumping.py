@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pymysql
@@ -21,19 +22,39 @@ _HEARTBEAT_NS = 50_000_000
 """Between two signs of life of a server that has nothing to send; no answer for a while is an error."""
 _FATAL, _SAME_ID = 1236, 4052
 
+_DAMAGED = (
+    "If that stays so, the file is damaged: look at it with mariadb-binlog or mysqlbinlog, and restore it; to continue"
+    " behind that place, with a loss: waybill offsets set"
+)
+_STEPS = (
+    ("could not find first log file", "The next run says what is lost"),
+    ("impossible position", "The next run says what is lost"),
+    ("max_allowed_packet", "Set max_allowed_packet of the server higher: 1073741824 is the most"),
+)
+"""By what the server says."""
+
+
+@dataclass
+class _Reached:
+    """The place of the event that is read."""
+
+    file: str
+    at: int
+
 
 @contextmanager
 def log_from(options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int) -> Iterator[Iterator[LogEvent]]:
     """Events from this place of the log on; at the end of it, heartbeats for as long as nothing comes. Nothing is tried
     again: what goes wrong ends the reading."""
-    with closing(connected(options, where)) as database, _understood(where, as_who):
+    reached = _Reached(file, at)
+    with closing(connected(options, where)) as database, _understood(where, as_who, reached):
         with database.cursor() as setting:
             _announce(setting, is_mariadb=server_of(database).is_mariadb)
             setting.execute("SELECT @@GLOBAL.binlog_checksum")
             [checked] = setting.fetchone() or ("NONE",)
         # A private call of the driver, which knows no public one for commands of replicas.
         database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
-        yield _events(database, log_events.CRC32 if checked == "CRC32" else 0)
+        yield _events(database, log_events.CRC32 if checked == "CRC32" else 0, reached)
 
 
 def _announce(setting: Any, *, is_mariadb: bool) -> None:
@@ -48,7 +69,7 @@ def _announce(setting: Any, *, is_mariadb: bool) -> None:
         setting.execute(f"SET @{name}_heartbeat_period = {_HEARTBEAT_NS}")
 
 
-def _events(database: Any, checked: int) -> Iterator[LogEvent]:
+def _events(database: Any, checked: int, reached: _Reached) -> Iterator[LogEvent]:
     while True:
         packet = database._read_packet()
         if packet.is_eof_packet():
@@ -58,29 +79,33 @@ def _events(database: Any, checked: int) -> Iterator[LogEvent]:
         if event.kind == log_events.FORMAT:
             checked = log_events.check_of(data)
         yield event
+        if event.kind == log_events.ROTATE:
+            reached.file, reached.at = log_events.next_file(event), log_events.next_place(event)
+        elif event.is_in_file:
+            reached.at = event.end
 
 
 @contextmanager
-def _understood(where: str, as_who: int) -> Iterator[None]:
+def _understood(where: str, as_who: int, reached: _Reached) -> Iterator[None]:
     try:
         yield
     except pymysql.Error as error:
-        raise _meaning(error, where, as_who) from None
+        raise _meaning(error, f"{where}, {reached.file}:{reached.at}", as_who) from None
     except DamagedLog as error:
-        raise Retriable(f"The log cannot be read: {error}", where=where) from None
+        place = f"{where}, {reached.file}:{reached.at}"
+        raise Retriable(f"The log cannot be read: {error}", where=place, next_step=_DAMAGED) from None
 
 
 def _meaning(error: pymysql.Error, where: str, as_who: int) -> WaybillError:
-    number, said = number_of(error), str(error.args[1:]).lower()
+    number, said = number_of(error), " ".join(str(one) for one in error.args[1:]).lower()
     if number == _SAME_ID or (number == _FATAL and "same server" in said):
         step = "If it is not a worker of this connector, write another server_id"
         return Unreachable(f"Another reader has taken over server_id {as_who}", where=where, next_step=step)
     if number == _FATAL and "binary logging is not enabled" in said:
         return ConfigError("The server keeps no binary log", where=where, next_step="Set log_bin, and restart it")
     if number == _FATAL:
-        return Retriable(
-            "The server does not give the log from this place on",
-            where=where,
-            next_step="The next run says what is lost",
-        )
+        steps = [step for words, step in _STEPS if words in said]
+        # Its words name files and places, and nothing of a row.
+        words = f"The server does not give the log from this place on: {error.args[1]}"
+        return Retriable(words, where=where, next_step=(*steps, _DAMAGED)[0])
     return meaning(error, where)

@@ -10,6 +10,8 @@ GUARANTEE = Guarantee(
         "The server keeps its log until it is read (binlog_expire_logs_seconds).",
         "binlog_format is ROW, binlog_row_image and binlog_row_metadata are FULL; no session turns its log off"
         " (sql_log_bin) or on another format.",
+        "The log has what happens to these tables: no foreign key changes their rows (CASCADE, SET NULL), no"
+        " binlog_do_db or binlog_ignore_db leaves them out, and a replica has log_slave_updates.",
         "The server does not lose the end of its log in a crash (sync_binlog is 1), and no replica takes its place.",
         "A prepared transaction (XA) is committed.",
     ),

@@ -58,6 +58,10 @@ class Query(NamedTuple):
     database: str
     text: str
 
+    @property
+    def lowered(self) -> Query:
+        return Query(self.database.lower(), self.text.lower())
+
 
 class RowsOf(NamedTuple):
     """`images` are the rows, each with what is NULL in it, once or, of an update, twice; `present` which columns are
@@ -101,6 +105,10 @@ def is_of_mariadb(event: LogEvent) -> bool:
 
 def next_file(event: LogEvent) -> str:
     return event.body[8:].decode()
+
+
+def next_place(event: LogEvent) -> int:
+    return int.from_bytes(event.body[:8], "little")
 
 
 def query(event: LogEvent) -> Query:

@@ -12,18 +12,32 @@ from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.snapshot_log import SnapshotReader
 from connect_core.systems.mysql.binlog.statements import Wants
 from connect_core.systems.mysql.binlog.table_maps import Charsets, TableMap
+from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.tables.snapshots import SnapshotProgress
 
 
 class WantedLog(NamedTuple):
-    """What is read: `wants` says of which tables, `databases` of which databases. Tables of ours, with rows of
-    snapshots, are in the database `ours`; what is there for this connector names it."""
+    """What is read: `wants` says of which tables, but not of those that have a history of their rows where the log
+    begins: it has old versions as rows of their own. Tables of ours, with rows of snapshots, are in the database
+    `ours`; what is there for this connector names it."""
 
     wants: Wants
-    databases: frozenset[str]
+    with_history: frozenset[TableName]
     charsets: Charsets
+    rolls_back: RollsBack
+    has_small_names: bool = False
     ours: str = ""
     connector: str = ""
+
+
+class ChangedTable(NamedTuple):
+    """Rows are of `table`, and the log has them as rows of the table that they are `stored_in`: a copy is in one of
+    ours."""
+
+    table: TableMap
+    operation: str
+    stored_in: TableName
 
 
 class LoggedTables:
@@ -32,8 +46,9 @@ class LoggedTables:
     def __init__(self, wanted: WantedLog, progress: SnapshotProgress) -> None:
         self._wanted = wanted
         self.snapshot = SnapshotReader(wanted.connector, wanted.ours, progress)
+        self.with_history = set(wanted.with_history)
         self._known: dict[int, TableMap | None] = {}
-        self._copies: set[int] = set()
+        self._copies: dict[int, TableName] = {}
 
     def forget(self) -> None:
         self._known.clear()
@@ -43,13 +58,16 @@ class LoggedTables:
         name, number = table_maps.name_of(event), table_maps.number_of(event)
         origin = self.snapshot.origin(name)
         found = None
-        if origin or name == self.snapshot.notes or self._wanted.wants(name):
+        wanted = self._wanted.wants(name) and name not in self.with_history
+        if origin or name == self.snapshot.notes or wanted:
             found = table_maps.table_map(event, self._wanted.charsets, is_mariadb)
         self._known[number] = found._replace(name=origin) if found and origin else found
-        (self._copies.add if origin else self._copies.discard)(number)
+        self._copies.pop(number, None)
+        if origin:
+            self._copies[number] = name
 
-    def changed(self, event: LogEvent) -> tuple[TableMap, str] | None:
-        """Of which table these rows are, and what happened to them; None where nobody wants to know."""
+    def changed(self, event: LogEvent) -> ChangedTable | None:
+        """None where nobody wants to know."""
         number = table_maps.number_of(event)
         if number == log_events.NO_TABLE:
             return None
@@ -60,8 +78,8 @@ class LoggedTables:
             self._hear(table, event, operation)
             return None
         if table is None or number not in self._copies:
-            return (table, operation) if table else None
-        return (table, "r") if operation == "c" else None
+            return ChangedTable(table, operation, table.name) if table else None
+        return ChangedTable(table, "r", self._copies[number]) if operation == "c" else None
 
     def _hear(self, table: TableMap, event: LogEvent, operation: str) -> None:
         """What cannot be read has not been said: the driver says it again."""

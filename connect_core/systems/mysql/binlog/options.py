@@ -20,7 +20,8 @@ class MysqlChangesOptions(MysqlOptions):
 
     user: str = Field(
         min_length=1,
-        description="Who reads: a user with REPLICATION SLAVE and REPLICATION CLIENT (of MariaDB BINLOG MONITOR)",
+        description="Who reads: a user with REPLICATION SLAVE and REPLICATION CLIENT (of MariaDB BINLOG MONITOR), and"
+        " with SHOW VIEW on the databases of these tables: that shows what they are, and none of their rows",
         examples=["replicator"],
     )
     tables: list[Annotated[str, AfterValidator(checked_table)]] = Field(
@@ -49,6 +50,12 @@ class MysqlChangesOptions(MysqlOptions):
         " there, who changes one of them waits",
         examples=[500],
         json_schema_extra={"policy": True},
+    )
+    foreign_key_actions: Literal["refuse", "leave_out"] = Field(
+        default="refuse",
+        description="Whether a table is read whose rows the server changes by a foreign key (ON DELETE CASCADE, SET"
+        " NULL, …): its log has nothing of that. leave_out: such changes never come",
+        examples=["leave_out"],
     )
     server_id: int | None = Field(
         default=None,
@@ -91,12 +98,11 @@ class MysqlChangesOptions(MysqlOptions):
         """Database and name of each table that is no pattern, each once, in order."""
         return [*dict.fromkeys(self.split(one) for one in self.tables if not _WILD & set(one))]
 
+    def names(self, name: TableName) -> bool:
+        """Whether the document has it by its name, and not by a pattern."""
+        return name in (self.split(one) for one in self.tables)
+
     def wants(self, name: TableName) -> bool:
         """Whether the document names this table, and it is none of ours."""
         wanted = (self.split(one) for one in self.tables if name.table not in OURS)
         return any(fnmatchcase(name.database, of) and fnmatchcase(name.table, one) for of, one in wanted)
-
-    @property
-    def databases(self) -> frozenset[str]:
-        """Of its tables, in small letters; a pattern is as much of it as is in each."""
-        return frozenset(self.split(one)[0].partition("*")[0].lower() for one in self.tables)

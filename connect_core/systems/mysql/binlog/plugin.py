@@ -58,5 +58,5 @@ PLUGIN = Plugin(
     snapshot=_snapshot,
     rows_left=_rows_left,
     flat=CLASSES,
-    unit="bytes of log",
+    unit="bytes of log (4 GiB a file)",
 )

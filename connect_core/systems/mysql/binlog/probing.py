@@ -14,7 +14,9 @@ from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
+from connect_core.systems.mysql.binlog.server_tables import SeenTables, seen_tables
 from connect_core.systems.mysql.binlog.table_names import OURS, TableName
+from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import number_of, understood
@@ -27,6 +29,9 @@ UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE GRAN
 UNION SELECT PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES
       WHERE GRANTEE = {_ME} AND TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
+
+_MOST = 5
+"""Tables that a finding names."""
 
 
 def probe(options: Json) -> Iterator[ProbeResult]:
@@ -46,7 +51,11 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         except WaybillError as error:
             step = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* (of MariaDB BINLOG MONITOR)"
             yield ProbeResult(False, f"{given.user} may not read the log: {error.what}: {step}")
-        yield from _tables(asking, given)
+            return
+        seen = seen_tables(asking, given)
+        yield from _tables(given, seen)
+        for words, step in unlogged(asking, given, seen):
+            yield ProbeResult(False, f"{words}: {step}")
         if given.snapshot != "never":
             yield from _rows(asking, given, where)
 
@@ -91,15 +100,14 @@ def _rights(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]
             yield ProbeResult(False, f"{words}: {chunks.grant(given, table)} Or write snapshot: never")
 
 
-def _tables(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]:
-    """Who may not read a table does not see it here, and reads its changes all the same."""
-    asking.execute("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES")
-    found = {TableName(*row[:2]): row[2] for row in asking.fetchall()}
+def _tables(given: MysqlChangesOptions, seen: SeenTables) -> Iterator[ProbeResult]:
+    """Who may not see a table reads its changes all the same, and nobody knows what it is."""
     for database, name in map(given.split, given.tables):
-        if "*" in f"{database}{name}":
-            continue
-        kind = found.get(TableName(database, name))
-        if kind is None:
-            yield ProbeResult(True, f"table {database}.{name} is not there, or {given.user} may not see it")
-        elif kind != "BASE TABLE":
-            yield ProbeResult(False, f"{database}.{name} is no ordinary table: {kind}")
+        if "*" not in f"{database}{name}" and TableName(database, name) not in seen.kinds:
+            words = f"table {database}.{name} is not there, or {given.user} may not see it"
+            yield ProbeResult(False, f"{words}: GRANT SHOW VIEW ON {database}.*")
+    for words, step in not_ordinary(given, seen):
+        yield ProbeResult(False, f"{words}: {step}")
+    if left_out := [f"{one.database}.{one.table}" for one in seen.in_the_log if not given.names(one)]:
+        more = f" and {len(left_out) - _MOST} more" if len(left_out) > _MOST else ""
+        yield ProbeResult(True, f"left out, as no ordinary tables: {', '.join(left_out[:_MOST])}{more}")

@@ -8,8 +8,8 @@ asked for; reading begins where a transaction does, and what was delivered befor
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import NamedTuple
 
@@ -19,13 +19,14 @@ from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
 from connect_core.systems.mysql.binlog.log_events import LogEvent
-from connect_core.systems.mysql.binlog.logged_tables import LoggedTables, WantedLog
+from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
-from connect_core.systems.mysql.binlog.statements import Does, statement
-from connect_core.systems.mysql.binlog.table_maps import TableMap
+from connect_core.systems.mysql.binlog.statements import Does, Statement, statement
+from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.taken import TakenChanges, as_it_stands
+from connect_core.systems.mysql.binlog.undoing import Undoing, look_ahead
 from connect_core.systems.tables.change_events import Event
 from connect_core.systems.tables.snapshots import SnapshotProgress
-from connect_core.systems.tables.taken_events import TakenEvents
 
 _MOVED = 16 << 20
 """Bytes of log without a change of these tables behind which a position moves on."""
@@ -47,6 +48,10 @@ class Ending(NamedTuple):
     """How far a snapshot has come there."""
 
 
+Opens = Callable[[str, int], AbstractContextManager[Iterator[LogEvent]]]
+"""The log from a place in a file on."""
+
+
 class BinlogReader:
     """From `begin`, a place between transactions, on; what is before `offset` was delivered before. Used once."""
 
@@ -58,9 +63,10 @@ class BinlogReader:
         self._is_mariadb, self._is_begun = False, False
         self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
+        self._undoing, self._is_foreseen = Undoing(offset, wanted.rolls_back), False
         self._rows_within = 0
         self._whole = offset
-        self._taken = TakenEvents(offset)
+        self._taken = TakenChanges(offset)
         self._to_write_s = 0.0
 
     def ending(self, offset: int) -> Ending:
@@ -68,35 +74,58 @@ class BinlogReader:
         return self._ends[bisect_right(self._ends, offset, key=lambda one: one.place.offset) - 1]
 
     def batches(
-        self, log: AbstractContextManager[Iterable[LogEvent]], end: int, most: int, limit: Limit, idle_s: float
+        self, opens: Opens, end: int, most: int, limit: Limit, idle_s: float
     ) -> Generator[SourceBatch, None, None]:
         """Until the place `end`, until there are `most` rows, the end of the quantum, or until nothing has come for so
         many seconds. A batch ends where a transaction does, unless that alone is larger than a batch may be."""
         if limit.quantum_left_s() <= 0 or self._taken.first >= end:
             return
         self._to_write_s, given = limit.left_s() / 2, 0
-        with log as events:
+        with closing(self._taking(opens, limit)) as events:
             came_at = clock.monotonic()
             for event in events:
                 is_idle = event.kind in _IDLE
-                self._take(event)
                 if is_idle or self._is_over(end) or self._is_full(most - given):
                     for batch in self._all(end, most - given, is_idle, given > 0):
                         yield batch
                         given += len(batch.records) + len(batch.rejects)
                         came_at = clock.monotonic()
-                    if self._taken.first >= end or given >= most or (given and self._is_full(most - given)):
+                    if self._taken.first >= end or given >= most or (given and self._holds(most - given)):
                         return
                 if self._time_left(limit) <= 0 or (is_idle and clock.monotonic() - came_at >= idle_s):
                     break
             if (last := self._batch(end, most - given, torn=False, moved=1)) is not None:
                 yield last
 
+    def _taking(self, opens: Opens, limit: Limit) -> Generator[LogEvent, None, None]:
+        """Each event, when it is taken. No change of a transaction is given before its end is known: of one that is too
+        large to be kept until then, the log is read twice."""
+        while True:
+            with opens(self._file, self._at.at) as events:
+                self._is_begun = False
+                for event in events:
+                    self._take(event)
+                    yield event
+                    if self._within and not self._is_foreseen and self._taken.fills_a_batch:
+                        break
+                if not self._foresees(events, limit):
+                    return
+
+    def _foresees(self, events: Iterator[LogEvent], limit: Limit) -> bool:
+        """False where the time is over before the end of the transaction."""
+        for _ in look_ahead(events, self._undoing, lambda event: self._spot(event).offset):
+            if self._time_left(limit) <= 0:
+                return False
+        self._is_foreseen = True
+        self._taken.leave_out(self._undoing)
+        return True
+
     def _all(self, end: int, most: int, is_idle: bool, given: bool) -> Generator[SourceBatch, None, None]:
         """What can be given now. The first batch of a range may be a part of a transaction; one that does not fit any
         more behind others is left to the next range."""
         while True:
-            torn = self._taken.fills_a_batch or (not given and len(self._taken.numbers) >= most)
+            torn = self._taken.fills_a_batch or (not given and self._holds(most))
+            torn = torn and (self._is_foreseen or not self._within)
             batch = self._batch(end, most, torn=torn, moved=_MOVED if not self._is_over(end) else 1)
             if batch is None:
                 return
@@ -118,7 +147,10 @@ class BinlogReader:
         return self._at.offset >= end
 
     def _is_full(self, most: int) -> bool:
-        return self._taken.fills_a_batch or len(self._taken.numbers) >= most
+        return self._holds(most) or self._taken.fills_a_batch
+
+    def _holds(self, rows: int) -> bool:
+        return len(self._taken.numbers) >= rows
 
     def _batch(self, end: int, most: int, *, torn: bool, moved: int) -> SourceBatch | None:
         """What is taken of whole transactions; if `torn`, of one that alone is too large what there is of it."""
@@ -178,19 +210,11 @@ class BinlogReader:
         name = log_events.next_file(event)
         if name == self._file:
             return
-        if self._within:
-            self._never_committed(event)
+        if self._within:  # the server has crashed in it: the next file follows
+            self._undoing.cut_off()
+            self._end()
         self._file, self._at = name, LogPlace(number_of_file(name), 0)
         self._tables.forget()
-
-    def _never_committed(self, event: LogEvent) -> None:
-        """The server has crashed within it: the next file follows."""
-        taken = self._taken
-        delivered = self._rows_within - (len(taken.numbers) - taken.before(self._whole))
-        taken.forget(self._whole)
-        if delivered:
-            self._undone(event, "The server crashed within a transaction of which changes were delivered")
-        self._within = False
 
     def _check_begun(self, event: LogEvent) -> None:
         if not self._is_begun:
@@ -221,18 +245,26 @@ class BinlogReader:
         else:
             self._gtid, self._is_explicit = log_events.mysql_gtid(event), False
         self._within, self._rows_within = True, 0
+        self._undoing, self._is_foreseen = Undoing(self._spot(event).offset, self._wanted.rolls_back), False
         self._tables.forget()
         self._tables.snapshot.transaction_begins()
+        self._taken.begins()
         self._writer.begins(self._gtid or f"{self._file}:{event.end - event.size}", self._gtid)
 
     def _ends_transaction(self, event: LogEvent) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        """What is said of a snapshot counts where nothing was undone."""
+        self._taken.leave_out(self._undoing)
         self._within = False
-        self._tables.snapshot.transaction_ended()
+        if not self._undoing.is_any:
+            self._tables.snapshot.transaction_ended()
 
     def _prepares(self, event: LogEvent) -> None:
         if self._rows_within:
             self._prepared = (*self._prepared, log_events.prepared(event))
-        self._within = False
+        self._end()
 
     def _refuse(self, event: LogEvent) -> None:
         raise DataError(
@@ -242,23 +274,32 @@ class BinlogReader:
         )
 
     def _statement(self, event: LogEvent) -> None:
-        said = statement(log_events.query(event), self._wanted.wants, self._wanted.databases)
+        query = log_events.query(event)
+        said = statement(query.lowered if self._wanted.has_small_names else query, self._wanted.wants)
+        if not self._is_foreseen:
+            self._undoing.tell(said, self._spot(event).offset)
         if said.does is Does.BEGINS:
             self._is_explicit = True
         elif said.does is Does.TRUNCATES and said.table:
             name = said.table
-            self._add(
-                event, 0, lambda spot: self._writer.truncated(name, event, spot), lambda: self._writer.passed(name)
-            )
+            self._add(event, 0, lambda spot: self._writer.truncated(name, event, spot), name)
         elif said.does is Does.CHANGES_UNSEEN:
             words = "A statement in the log may change rows of these tables: its session has set binlog_format"
             self._undone(event, words)
-        elif said.does in (Does.ROLLS_BACK, Does.ROLLS_BACK_A_PART) and self._rows_within:
-            self._undone(event, "A transaction was rolled back whose changes are in the log, and were delivered")
+        elif said.does in (Does.BEGINS_HISTORY, Does.ENDS_HISTORY):
+            self._history(event, said)
         elif said.does in (Does.FINISHES_XA, Does.UNDOES_XA):
             self._finish(event, said.prepared, undone=said.does is Does.UNDOES_XA)
-        if said.does in _ENDS or (not self._is_explicit and said.does is not Does.IS_WITHIN):
-            self._within = False
+        if said.does in _ENDS or (not self._is_explicit and said.does not in _WITHIN):
+            self._end()
+
+    def _history(self, event: LogEvent, said: Statement) -> None:
+        """What the server says of a table now was not so before this place of the log."""
+        table = said.table or TableName("", "")
+        with_history = self._tables.with_history
+        (with_history.add if said.does is Does.BEGINS_HISTORY else with_history.discard)(table)
+        words = f"Table {table.database}.{table.table} became system-versioned, or is it no longer"
+        self._undone(event, f"{words}: changes of it about this place were left out, or came with old versions of rows")
 
     def _finish(self, event: LogEvent, prepared: str, *, undone: bool) -> None:
         if prepared not in self._prepared:
@@ -285,30 +326,47 @@ class BinlogReader:
         except DataError as error:
             raise DataError(error.what, where=f"{self._where}, {self._file}:{event.end - event.size}") from None
         if found is not None:
-            self._rows_of(*found, event)
+            self._rows_of(found, event)
 
-    def _rows_of(self, table: TableMap, operation: str, event: LogEvent) -> None:
-        rows = log_events.rows_of(event)
+    def _rows_of(self, changed: ChangedTable, event: LogEvent) -> None:
+        rows, table = log_events.rows_of(event), changed.table
         part = "" if rows.is_whole else "Its session has logged a part of the columns: binlog_row_image"
-        why = table.unfit or part
-        if why:
-            self._add(event, 0, lambda spot: self._writer.unreadable(why, table.name, event, rows.images))
+        if why := table.unfit or part:
+            self._add(
+                event,
+                0,
+                lambda spot: self._writer.unreadable(why, table.name, event, rows.images),
+                table.name,
+                changed.stored_in,
+            )
             return
         for place, images in enumerate(table.rows(rows)):
-            made = partial(self._writer.change, table, operation, images, event)
-            self._add(event, place, made, lambda: self._writer.passed(table.name))
+            made = partial(self._writer.change, table, changed.operation, images, event)
+            self._add(event, place, made, table.name, changed.stored_in)
 
     def _add(
-        self, event: LogEvent, row: int, made: Callable[[Spot], Event], passed: Callable[[], None] | None = None
+        self,
+        event: LogEvent,
+        row: int,
+        made: Callable[[Spot], Event],
+        table: TableName | None = None,
+        stored_in: TableName | None = None,
     ) -> None:
-        spot = Spot(self._file, event.end - event.size, row)
-        number = LogPlace(self._at.file, spot.at).offset + row
+        """`table` is that of a row, which the log may have as one that is `stored_in` another table."""
+        number = self._spot(event).offset + row
         self._rows_within += 1
+        if not row and not self._is_foreseen:
+            self._taken.belongs(number, stored_in or table)
         if number < self._offset:
-            if passed:
-                passed()
+            if table is not None:
+                self._writer.passed(table)
             return
-        self._taken.add(number, made(spot))
+        one = made(Spot(self._file, event.end - event.size, row))
+        if kept := as_it_stands(self._undoing, number, stored_in or table, one) if self._is_foreseen else one:
+            self._taken.add(number, kept)
+
+    def _spot(self, event: LogEvent) -> LogPlace:
+        return LogPlace(self._at.file, event.end - event.size)
 
     def _keep_place(self) -> None:
         progress = self._tables.snapshot.progress
@@ -322,6 +380,7 @@ class BinlogReader:
 
 
 _ENDS = (Does.COMMITS, Does.ROLLS_BACK, Does.FINISHES_XA, Does.UNDOES_XA)
+_WITHIN = (Does.IS_WITHIN, Does.SAVES, Does.ROLLS_BACK_A_PART)
 _TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
     **dict.fromkeys(
         (log_events.GTID, log_events.ANONYMOUS_GTID, log_events.TAGGED_GTID, log_events.MARIADB_GTID),

@@ -94,13 +94,13 @@ def end_of(asking: Cursor) -> LogPlace:
 
 def is_logged(asking: Cursor, database: str) -> bool:
     """Whether the log has what happens to tables of the database."""
-    only, never = ({one for one in str(said or "").split(",") if one} for said in _status(asking)[2:4])
-    return database not in never and (not only or database in only)
+    only, without = filters_of(asking)
+    return database not in without and (not only or database in only)
 
 
 def _end(asking: Cursor) -> tuple[str, int]:
-    found = _status(asking)
-    return str(found[0]), int(found[1])
+    file, at, *_ = _status(asking)
+    return str(file), int(at)
 
 
 def _status(asking: Cursor) -> Sequence[Any]:
@@ -110,10 +110,20 @@ def _status(asking: Cursor) -> Sequence[Any]:
         if number_of(error) != _SYNTAX:
             raise
         asking.execute("SHOW MASTER STATUS")
-    found = asking.fetchone()
+    found: Sequence[Any] | None = asking.fetchone()
     if not found:
         raise ConfigError("The server keeps no binary log", next_step="Set log_bin, and restart it")
-    return tuple(found)
+    return found
+
+
+def filters_of(asking: Cursor) -> tuple[set[str], set[str]]:
+    """Databases that alone are in the log (all, where there are none), and those that are not."""
+    _, _, only, without, *_ = _status(asking)
+    return _names(only), _names(without)
+
+
+def _names(listed: object) -> set[str]:
+    return {one for one in str(listed or "").split(",") if one}
 
 
 def begun_at(options: MysqlChangesOptions, where: str, file: str) -> int:

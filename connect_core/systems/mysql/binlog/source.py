@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import datetime
+from functools import cache, partial
+from itertools import chain
 
 from pymysql.cursors import Cursor
 
+from connect_core import clock
 from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
@@ -21,6 +24,7 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, 
 from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
@@ -34,12 +38,18 @@ from connect_core.systems.mysql.binlog.server_log import (
     files_of,
     unfit_settings,
 )
+from connect_core.systems.mysql.binlog.server_tables import has_small_names, has_transactions, seen_tables
+from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.undoing import RollsBack
+from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.snapshots import Place, SnapshotProgress
 
+_LOOKS_EVERY_S = 60.0
+"""Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
 """Keys of the evidence."""
 
@@ -52,6 +62,8 @@ class MysqlChangesSource(ChangeSource):
             options, KeptConnection(lambda: connected(options, where), lambda: understood(where)), resources
         )
         self._reader: BinlogReader | None = None
+        self._looks_at = self._reads_at = 0.0
+        self._unfit = frozenset[TableName]()
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError("The log is not searched for a moment", next_step="Read the tables by a source of `mysql`")
@@ -67,7 +79,7 @@ class MysqlChangesSource(ChangeSource):
     # -------------------------------------------------------------------------------------------------- what there is
 
     def _look(self, asking: Cursor, at: Position | None) -> Bounds:
-        for wrong, step in unfit_settings(asking):
+        for wrong, step in chain(unfit_settings(asking), self._never_come(asking)):
             raise ConfigError(f"Changes would be lost: {wrong}", where=self._where, next_step=step)
         files = files_of(asking, self._where)
         if at is None:
@@ -98,6 +110,13 @@ class MysqlChangesSource(ChangeSource):
         if not to_come:
             chunks.tidy(asking, self._options, there)
         return end, any(one.is_request for one in to_come)
+
+    def _never_come(self, asking: Cursor) -> Iterator[tuple[str, str]]:
+        if clock.monotonic() >= self._looks_at:
+            seen = seen_tables(asking, self._options)
+            yield from not_ordinary(self._options, seen)
+            yield from unlogged(asking, self._options, seen)
+            self._looks_at = clock.monotonic() + _LOOKS_EVERY_S
 
     def _at_begin(self, asking: Cursor, files: LogFiles, incarnation: int, place: LogPlace) -> Bounds:
         file = files.names[place.file]
@@ -149,23 +168,43 @@ class MysqlChangesSource(ChangeSource):
         with self._database.asking() as asking:
             charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
             self._check_there(files_of(asking, self._where), begin)
+            left_out, small = self._left_out(asking), has_small_names(asking)
         read = WantedLog(
             options.wants,
-            options.databases,
-            lambda number: charsets.get(number, f"number {number}"),
-            options.database,
-            options.uid,
+            left_out,
+            partial(_charset, charsets),
+            self._rolls_back(),
+            small,
+            ours=options.database,
+            connector=options.uid,
         )
         writer = ChangeWriter(options.database, schemas=options.schemas)
         reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
-        log = log_from(options, self._where, begin.file, begin.place.at, options.reader_id)
+
+        def opens(file: str, at: int) -> AbstractContextManager[Iterator[LogEvent]]:
+            return log_from(options, self._where, file, at, options.reader_id)
+
         left_bytes = wanted.max_bytes
-        with closing(reader.batches(log, wanted.end, wanted.max_records, limit, idle_s)) as batches:
+        with closing(reader.batches(opens, wanted.end, wanted.max_records, limit, idle_s)) as batches:
             for batch in batches:
                 yield batch
                 left_bytes -= int(value_lengths(batch.records.column("value")).sum())
                 if left_bytes <= 0:
                     return
+
+    def _left_out(self, asking: Cursor) -> frozenset[TableName]:
+        if clock.monotonic() >= self._reads_at:
+            self._unfit = frozenset(seen_tables(asking, self._options).in_the_log)
+            self._reads_at = clock.monotonic() + _LOOKS_EVERY_S
+        return self._unfit
+
+    def _rolls_back(self) -> RollsBack:
+        @cache
+        def of(table: TableName) -> bool | None:
+            with self._database.asking() as asking:
+                return has_transactions(asking, table)
+
+        return of
 
     def _check_there(self, files: LogFiles, begin: Ending) -> None:
         if files.names.get(begin.place.file) != begin.file:
@@ -177,6 +216,10 @@ class MysqlChangesSource(ChangeSource):
 
     def _end_in(self, seen: Bounds) -> LogPlace:
         return LogPlace.of(seen.end)
+
+
+def _charset(charsets: Mapping[int, str], collation: int) -> str:
+    return charsets.get(collation, f"number {collation}")
 
 
 def _as_json(ending: Ending) -> Json:

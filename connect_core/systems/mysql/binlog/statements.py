@@ -1,7 +1,8 @@
 """Statements in the log -> what they do to rows. Pure.
 
 Changes of rows are events of their own. What comes as a statement makes and alters tables, begins and ends
-transactions; or it changed rows in a session that has turned binlog_format off, and nobody can say which ones.
+transactions; or it changed rows in a session that has turned binlog_format off, and nobody can say which ones: a view,
+a trigger or a function may lead anywhere. So what is not known to leave rows alone is told.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from connect_core.systems.mysql.binlog.lexing import StatementWords
 from connect_core.systems.mysql.binlog.log_events import Query
-from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
+from connect_core.systems.mysql.binlog.table_names import TableName
 
 Wants = Callable[[TableName], bool]
 
@@ -25,7 +27,10 @@ class Does(Enum):
     FINISHES_XA = "commits what was prepared"
     UNDOES_XA = "rolls back what was prepared"
     TRUNCATES = "truncates"
+    BEGINS_HISTORY = "keeps versions of rows from here on"
+    ENDS_HISTORY = "no longer keeps versions of rows"
     CHANGES_UNSEEN = "changes rows unseen"
+    SAVES = "sets a savepoint"
     IS_WITHIN = "is within a transaction"
     NOTHING = "nothing"
 
@@ -33,71 +38,146 @@ class Does(Enum):
 class Statement(NamedTuple):
     does: Does
     table: TableName | None = None
-    """The one that is truncated."""
+    """The one that is truncated, or that has a history from here on, or no longer."""
     prepared: str = ""
     """Which transaction, as `log_events.prepared` names it."""
+    savepoint: str = ""
+    """In small letters: the server tells them apart by no more."""
 
 
-_COMMENT = re.compile(r"/\*(?![!M]).*?\*/|^\s*(?:#|-- )[^\n]*\n", re.DOTALL)
-_NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
-_TRUNCATE = re.compile(rf"TRUNCATE\s+(?:TABLE\s+)?{_NAME}(?:\s*\.\s*{_NAME})?", re.IGNORECASE)
-_XA = re.compile(r"XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
-_FIXED = {
-    "BEGIN": Does.BEGINS,
-    "START": Does.BEGINS,
-    "COMMIT": Does.COMMITS,
-    "SAVEPOINT": Does.IS_WITHIN,
-    "RELEASE": Does.IS_WITHIN,
-}
-_DML = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "MERGE", "CALL", "DO", "SELECT"))
+_XA = re.compile(r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)", re.IGNORECASE)
+_LEAVES_ROWS = frozenset(
+    ("DROP", "RENAME", "GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "INSTALL", "UNINSTALL")
+)
+_OF_TABLES = ("TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG")
+_UNSEEN, _NOTHING = Statement(Does.CHANGES_UNSEEN), Statement(Does.NOTHING)
 
 
-def statement(query: Query, wants: Wants, databases: frozenset[str]) -> Statement:
-    """`databases` are those of wanted tables: a statement in one of them, or that names one, may change their rows."""
-    text = _COMMENT.sub(" ", query.text).strip()
-    words = _WORD.findall(text.upper())
-    first = words[0] if words else ""
-    if first in _FIXED:
-        return Statement(_FIXED[first])
-    if first == "ROLLBACK":
-        return Statement(Does.ROLLS_BACK_A_PART if "TO" in words[1:3] else Does.ROLLS_BACK)
-    if first == "XA":
-        return _of_xa(text)
-    if first == "TRUNCATE":
-        return _of_truncate(text, query.database, wants)
-    if _changes_rows(first, words) and _may_concern(query, databases):
-        return Statement(Does.CHANGES_UNSEEN)
-    return Statement(Does.NOTHING)
+def statement(query: Query, wants: Wants) -> Statement:
+    words = StatementWords(query.text)
+    if words.are_over():
+        return _NOTHING  # a comment, as servers put it in place of what a replica would not know
+    if words.takes("SET"):
+        if not words.takes("STATEMENT"):
+            return _NOTHING
+        if not words.find("FOR"):
+            return _UNSEEN
+    first = words.take_word()
+    if first in _LEAVES_ROWS:
+        return _NOTHING
+    return _FIRST[first](words, query, wants) if first in _FIRST else _UNSEEN
 
 
-def _of_xa(text: str) -> Statement:
-    found = _XA.match(text)
+def _begins(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    words.takes("WORK")
+    return Statement(Does.BEGINS) if words.are_over() else _UNSEEN
+
+
+def _starts(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    return Statement(Does.BEGINS)
+
+
+def _commits(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    return Statement(Does.COMMITS)
+
+
+def _rolls_back(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    words.takes("WORK")
+    if not words.takes("TO"):
+        return Statement(Does.ROLLS_BACK)
+    # It may have the name SAVEPOINT itself.
+    name = (words.takes("SAVEPOINT") and words.take_name()) or words.take_name() or "savepoint"
+    return Statement(Does.ROLLS_BACK_A_PART, savepoint=name.lower())
+
+
+def _saves(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    return Statement(Does.SAVES, savepoint=words.take_name().lower())
+
+
+def _releases(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    return Statement(Does.IS_WITHIN)
+
+
+def _of_xa(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    found = _XA.match(query.text)
     if not found:
         return Statement(Does.IS_WITHIN)  # XA START, XA END
     name = f"{found[2].lower()},{found[3].lower()},{found[4]}"
     return Statement(Does.UNDOES_XA if found[1].upper() == "ROLLBACK" else Does.FINISHES_XA, prepared=name)
 
 
-def _of_truncate(text: str, database: str, wants: Wants) -> Statement:
-    found = _TRUNCATE.match(text)
-    if not found:
-        return Statement(Does.CHANGES_UNSEEN)
-    first, second = (_unquoted(*found.group(place, place + 1)) for place in (1, 3))
-    name = TableName(first, second) if second else TableName(database, first)
-    return Statement(Does.TRUNCATES, name) if wants(name) else Statement(Does.NOTHING)
+def _truncates(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    words.takes("TABLE")
+    table = words.take_table(query.database)
+    if words.takes("WAIT"):
+        words.take()
+    else:
+        words.takes("NOWAIT")
+    if table is None or not words.are_over():
+        return _UNSEEN
+    return Statement(Does.TRUNCATES, table) if wants(table) else _NOTHING
 
 
-def _unquoted(quoted: str | None, plain: str | None) -> str:
-    return quoted.replace("``", "`") if quoted else plain or ""
+def _creates(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    """A table that is made of a query has its rows in the log, unless binlog_format is otherwise."""
+    if words.takes("OR"):
+        words.takes("REPLACE")
+    if not words.takes("TABLE"):
+        return _NOTHING  # also a temporary one, which nobody reads
+    if words.takes("IF"):
+        words.takes("NOT")
+        words.takes("EXISTS")
+    table = words.take_table(query.database)
+    if table is not None and not wants(table):
+        return _NOTHING
+    while found := words.find("SELECT", "AS", "WITH"):
+        if found == "SELECT" or (found == "AS" and words.takes("SELECT", "VALUES", "WITH", "TABLE")):
+            return _UNSEEN
+        if found == "WITH" and words.takes("SYSTEM"):
+            return Statement(Does.BEGINS_HISTORY, table)
+    return _NOTHING
 
 
-def _changes_rows(first: str, words: list[str]) -> bool:
-    """A table of ours may have a column, or a label, of that name."""
-    makes = first == "CREATE" and "TABLE" in words[1:6] and COPIES.upper() not in words[2:3]
-    return first in _DML or (makes and "SELECT" in words)
+def _alters(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    while words.takes("ONLINE", "OFFLINE", "IGNORE"):
+        pass
+    if not words.takes("TABLE"):
+        return _NOTHING
+    if words.takes("IF"):
+        words.takes("EXISTS")
+    table = words.take_table(query.database)
+    if table is not None and not wants(table):
+        return _NOTHING
+    while found := words.find("ADD", "DROP", "WITH"):
+        if words.takes("SYSTEM") and words.takes("VERSIONING"):
+            return Statement(Does.ENDS_HISTORY if found == "DROP" else Does.BEGINS_HISTORY, table)
+    return _NOTHING
 
 
-def _may_concern(query: Query, databases: frozenset[str]) -> bool:
-    text = query.text.lower()
-    return query.database.lower() in databases or any(one in text for one in databases)
+def changes_by_foreign_key(create: str) -> bool:
+    """By the statement that would make a table, whether its rows change with those of another one."""
+    words = StatementWords(create)
+    while words.find("ON"):
+        if words.takes("DELETE", "UPDATE") and words.takes("CASCADE", "SET"):
+            return True
+    return False
+
+
+def _analyzes(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    """ANALYZE UPDATE … does what it analyses."""
+    return _NOTHING if words.takes(*_OF_TABLES) else _UNSEEN
+
+
+_FIRST: dict[str, Callable[[StatementWords, Query, Wants], Statement]] = {
+    "BEGIN": _begins,
+    "START": _starts,
+    "COMMIT": _commits,
+    "ROLLBACK": _rolls_back,
+    "SAVEPOINT": _saves,
+    "RELEASE": _releases,
+    "XA": _of_xa,
+    "TRUNCATE": _truncates,
+    "CREATE": _creates,
+    "ALTER": _alters,
+    "ANALYZE": _analyzes,
+}

@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import dropwhile
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from connect_core.systems.tables.snapshots import SnapshotProgress
 
 CREATED = 1_700_000_000
 NOTHING = SnapshotProgress()
+ENGINES = {"orders": True, "counts": False, "gone": None}
+"""Of tables whether they have transactions."""
 FULL = bytes((1, 1, 0, 4, 3, 2)) + b"id" + bytes((8, 1, 0))
 """Behind a table: signs, names of columns, and which is the key."""
 
@@ -85,8 +88,12 @@ class Log:
     def unknown(self) -> None:
         self._add(199, b"")
 
-    def ends(self) -> Iterator[LogEvent]:
-        yield from self.events
+    def ends(self, file: str, place: int) -> Iterator[LogEvent]:
+        """From this place on, as a server gives it: the first event of the file comes again."""
+        begins = [one for one in self.events if one.kind == log_events.FORMAT][int(file[-1]) - 1]
+        at = self.events.index(begins)
+        yield begins._replace(end=0)
+        yield from dropwhile(lambda one: 0 < one.end <= place, self.events[at + 1 :])
         while True:
             yield LogEvent(log_events.HEARTBEAT, 0, 1, 40, self.at, 0, b"")
 
@@ -99,17 +106,26 @@ def read(
     progress: SnapshotProgress = NOTHING,
 ) -> list[SourceBatch]:
     wanted = WantedLog(
-        lambda name: name.table == "orders", frozenset({"shop"}), lambda number: "utf8mb4", "shop", "one"
+        lambda name: name.table in ENGINES,
+        frozenset(),
+        lambda number: "utf8mb4",
+        lambda name: ENGINES.get(name.table, True),
+        ours="shop",
+        connector="one",
     )
     at = Ending(LogPlace(1, 4), "bin.000001", created, progress=progress)
     reader = BinlogReader(wanted, ChangeWriter("shop", schemas=False), at, LogPlace(1, begin).offset, "here")
     end = LogPlace(9, 4).offset
-    return list(reader.batches(nullcontext(log.ends()), end, most, limit(), idle_s=0.0))
+    return list(reader.batches(lambda file, place: nullcontext(log.ends(file, place)), end, most, limit(), idle_s=0.0))
 
 
 def ids(batches: list[SourceBatch]) -> list[int]:
     events: list[Any] = [json.loads(value) for one in batches for value in one.records.column("value").to_pylist()]
     return [one["after"]["id"] for one in events]
+
+
+def values(batches: list[SourceBatch]) -> list[bytes]:
+    return [value for one in batches for value in one.records.column("value").to_pylist()]
 
 
 def refused(batches: list[SourceBatch]) -> list[str]:
@@ -141,25 +157,97 @@ def test_what_a_crash_has_cut_off_never_comes() -> None:
     assert (ids(batches), refused(batches)) == ([1, 3], [])
 
 
-def test_what_a_crash_has_cut_off_after_a_part_was_delivered_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_crash_has_cut_off_never_comes_of_a_large_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taken_events, "MOST_EVENTS", 1)
     log = Log()
     log.begins(2)
     log.rows(2)
+    log.rows(3)
     log.goes_on_in(2)
-    batches = read(log)
-    assert ids(batches) == [2]
-    [why] = refused(batches)
-    assert "crashed within a transaction" in why
+    log.begins(3)
+    log.rows(4)
+    log.commits()
+    assert ids(read(log)) == [4]
 
 
-def test_a_rollback_of_what_is_in_the_log_is_told() -> None:
+@pytest.mark.parametrize("most", [1, 2, 1_000])
+def test_what_is_rolled_back_never_comes(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", most)
+    log = Log()
+    log.begins(1)
+    log.rows(1, 2)
+    log.rows(3, table="counts")
+    log.says("ROLLBACK")
+    log.begins(2)
+    log.rows(4)
+    log.commits()
+    assert ids(read(log)) == [3, 4]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 1_000])
+def test_what_is_rolled_back_to_a_savepoint_never_comes(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", most)
     log = Log()
     log.begins(1)
     log.rows(1)
+    log.says("SAVEPOINT `a`")
+    log.rows(2)
+    log.says("SAVEPOINT `b`")
+    log.rows(3, table="counts")
+    log.says("SAVEPOINT `B`")
+    log.rows(4)
+    log.says("ROLLBACK TO `b`")
+    log.rows(5)
+    log.says("ROLLBACK WORK TO SAVEPOINT a")
+    log.rows(6)
+    log.commits()
+    assert ids(read(log)) == [1, 3, 6]
+
+
+def test_an_event_is_the_same_whether_its_transaction_is_torn_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1)
+    log.says("SAVEPOINT `a`")
+    log.rows(2)
+    log.says("ROLLBACK TO `a`")
+    log.rows(3)
+    log.commits()
+    once = values(read(log))
+    monkeypatch.setattr(taken_events, "MOST_EVENTS", 1)
+    assert values(read(log)) == once
+
+
+def test_whether_a_row_stands_of_a_table_that_nobody_sees_is_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, table="gone")
     log.says("ROLLBACK")
-    [why] = refused(read(log))
+    batches = read(log)
+    assert ids(batches) == []
+    [why] = refused(batches)
     assert "was rolled back" in why
+
+
+def test_a_table_that_gets_a_history_on_the_way_is_left_out_from_there_on_and_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1)
+    log.commits()
+    log.begins(2, flags=1)
+    log.says("ALTER TABLE orders ADD SYSTEM VERSIONING")
+    log.begins(3)
+    log.rows(2)
+    log.rows(2)
+    log.commits()
+    log.begins(4, flags=1)
+    log.says("ALTER TABLE orders DROP SYSTEM VERSIONING")
+    log.begins(5)
+    log.rows(3)
+    log.commits()
+    batches = read(log)
+    assert ids(batches) == [1, 3]
+    assert ["system-versioned" in why for why in refused(batches)] == [True, True]
 
 
 def test_rows_without_names_are_told() -> None:

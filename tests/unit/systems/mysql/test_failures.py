@@ -44,6 +44,7 @@ def test_a_row_that_is_refused(number: int, said: str, kind: str, words: str) ->
         (1021, "full"),
         (1927, "does not answer as it should: error 1927"),
         (2013, "does not answer as it should"),
+        (2003, "whether the server runs"),
     ],
 )
 def test_what_may_go_by_is_tried_again(number: int, words: str) -> None:
@@ -55,6 +56,7 @@ def test_what_may_go_by_is_tried_again(number: int, words: str) -> None:
 
 def test_what_a_person_has_to_do() -> None:
     assert isinstance(meaning(pymysql.OperationalError(1045, SECRET), ""), ConfigError)
+    assert "no right on the database" in str(meaning(pymysql.OperationalError(1044, SECRET), ""))
     assert isinstance(meaning(pymysql.OperationalError(1142, SECRET), ""), Refused)
     assert isinstance(meaning(pymysql.InterfaceError(), ""), Unreachable)
     with pytest.raises(ConfigError, match="does not take it: error 1118"), made(""):
