@@ -54,7 +54,6 @@ SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUB
 """What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
 _AS_REQUIRED = ("ROW", 1, "FULL")
 _TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2"
-
 _ROW_BYTES = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 
 
@@ -67,7 +66,7 @@ class WrittenNote(NamedTuple):
     note: Note
 
 
-class Altered(Exception):
+class _Altered(Exception):
     """The table is another one than its copies are of."""
 
 
@@ -110,7 +109,7 @@ def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
     named = f"{where}, table {'.'.join(place)}"
     check_engine(table, named)
     if why := unfit_for_chunks(table):
-        step = "Give it one of numbers, texts, times or bytes; or write snapshot: never, and only changes come"
+        step = "Change that; or write snapshot: never, and only changes come"
         raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
     return table
 
@@ -211,7 +210,7 @@ class _Writer:
                     self._copy(progress.tables[0])
                 progress = self._chunk(progress)
                 self._rows = min(self._most, self._rows * _LARGER)
-            except Altered:
+            except _Altered:
                 self._asking.execute("ROLLBACK")
                 self._copied = None
             except pymysql.Error as error:
@@ -264,7 +263,7 @@ class _Writer:
             if number_of(error) != _NO_TABLE:
                 raise
         if described(self._asking, place, self._where) != self._copied:
-            raise Altered
+            raise _Altered
 
     def _rows_of(self, table: MysqlTable, after: Key | None, until: Sequence[str]) -> Key | None:
         """Copies them; the key of the last one, None where there is none behind it. A lock that others hold is not
