@@ -23,6 +23,8 @@ class TakenChanges(TakenEvents):
 
     def belongs(self, number: int, table: TableName | None) -> None:
         """From this offset on changes are of that table; None: of what is no row."""
+        if number < self.first:
+            self.tables.clear()  # it was delivered before
         self.tables.append((number, table))
 
     def begins(self) -> None:
