@@ -34,6 +34,8 @@ def shape(pipeline: Pipeline, records: pa.RecordBatch) -> Shaped:
 
 def invalid_rows_of(sink: Sink, records: pa.RecordBatch) -> list[Unfit]:
     """The rows that the target can never take, and those of which its check raises something."""
+    if not len(records):
+        return []  # nothing was shaped, so fields that are made are not among the columns
     try:
         return list(sink.invalid_rows(records))
     except Exception as error:

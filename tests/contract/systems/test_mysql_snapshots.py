@@ -199,6 +199,38 @@ def test_a_table_that_gets_another_key_is_read_anew(snapshot: Snapshot, monkeypa
     assert [number for op, number, *_ in snapshot.come() + snapshot.come() if op == "r"] == [3, 2, 1]
 
 
+@pytest.mark.parametrize(
+    "swap",
+    [
+        ["RENAME TABLE rows_ TO before_, other TO rows_"],
+        ["ALTER TABLE rows_ RENAME TO before_", "ALTER TABLE other RENAME AS rows_"],
+    ],
+)
+def test_another_table_that_gets_the_name_is_read_from_its_begin(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, swap: list[str]
+) -> None:
+    monkeypatch.setattr(chunks, "MOST_ROWS", 1)
+    assert snapshot.come() == ALL[:2]
+    snapshot.database.run("CREATE TABLE other LIKE rows_", "INSERT INTO other VALUES (1, 'x'), (2, 'y')", *swap)
+    assert [one for _ in range(3) for one in snapshot.come()] == [("r", 1, "x"), ("r", 2, "y")]
+
+
+def test_who_stands_still_within_a_chunk_holds_no_row_for_long(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "IDLE_S", 1)
+
+    def stand_still() -> None:
+        """The server ends the session, and this one gets the row."""
+        snapshot.database.run("SET innodb_lock_wait_timeout = 60", "UPDATE rows_ SET body = 'z' WHERE id = 1")
+
+    with before_the_end(monkeypatch, stand_still), pytest.raises(WaybillError):
+        snapshot.write()
+    monkeypatch.undo()
+    told = [one for _ in range(2) for one in snapshot.come()]
+    assert told == [("u", 1, "z"), ("r", 1, "z"), *ALL[1:]]
+
+
 def test_a_table_that_is_altered_while_a_chunk_is_written(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the copy that was made for it and its rows."""
     described, deeds = chunks.described, ["ALTER TABLE rows_ MODIFY body varchar(2), ADD more int"]

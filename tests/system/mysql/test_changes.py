@@ -83,6 +83,11 @@ def test_a_table_follows_another_one(bare_site: Site, database: Database) -> Non
     rows = "SELECT id, note, price FROM {} ORDER BY id"
     assert database.run(rows.format("copies")) == database.run(rows.format("orders"))
     assert database.run("SELECT COUNT(*) FROM copies") == [(400,)]
+    database.run("CREATE TABLE other (id int)", "INSERT INTO other VALUES (1)")
+    run(bare_site)  # a range without a record
+    database.run("INSERT INTO orders (id) VALUES (9999)")
+    run(bare_site)
+    assert database.run(rows.format("copies")) == database.run(rows.format("orders"))
 
 
 def test_what_is_rolled_back_never_comes(bare_site: Site, database: Database) -> None:

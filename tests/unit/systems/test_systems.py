@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from connect_core import systems
+from connect_core.config import option_models
 from connect_core.errors import ConfigError
 from connect_core.systems.rocketmq.options import RocketMQSinkOptions, RocketMQSourceOptions
 from connect_core.work import Side
@@ -75,7 +76,9 @@ def test_every_option_is_described_and_its_example_is_valid(model: type[BaseMode
         assert field.description, name
         assert field.examples, name
     example = {name: field.examples[0] for name, field in model.model_fields.items() if field.examples}
-    assert model.model_validate(example)
+    for left_out in ({"tables", "exclude", "bulk"}, {"table", "timestamp", "delay_s"}):  # one or the other
+        other = left_out if option_models.needed_fields(model) else set()
+        assert model.model_validate({name: one for name, one in example.items() if name not in other})
 
 
 def test_what_is_filled_in_is_known() -> None:

@@ -43,13 +43,16 @@ _TURN_S = 3
 """How long a connector waits for another one of its database."""
 _LOCK_S = 5
 """How long a chunk of one row waits for who changes it, and any chunk for who alters the table."""
+IDLE_S = 10
+"""A process that stands still in the middle of a chunk is cut off by the server after so long, and holds no row any
+more."""
 _BUSY = (1205, 1213, 3572)
 """Somebody has locked a row."""
 _DENIED, _NO_TABLE = (1142, 1044, 1227, 1370), 1146
 _SMALLER, _LARGER = 8, 4
 _SETTINGS = """
 SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES',
-  lock_wait_timeout = {0}, innodb_lock_wait_timeout = {0}
+  lock_wait_timeout = {0}, innodb_lock_wait_timeout = {0}, wait_timeout = {1}
 """
 """What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
 _AS_REQUIRED = ("ROW", 1, "FULL")
@@ -189,7 +192,9 @@ def write_chunks(
         check_writable(asking, options, where)
         _prepare(asking, options, where)
         tidy(asking, options, written(asking, options))
-        return _Writer(asking, options, incarnation, where).write(progress) != progress
+        more = _Writer(asking, options, incarnation, where).write(progress) != progress
+        asking.execute("SET SESSION wait_timeout = DEFAULT")
+        return more
 
 
 class _Writer:
@@ -311,7 +316,7 @@ def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
 
 def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
     """Makes our table, and sees to it that the log has what is written now."""
-    asking.execute(_SETTINGS.format(_LOCK_S))
+    asking.execute(_SETTINGS.format(_LOCK_S, IDLE_S))
     asking.execute("SELECT @@SESSION.binlog_format, @@SESSION.sql_log_bin, @@SESSION.binlog_row_image")
     if asking.fetchone() != _AS_REQUIRED:
         words = "The log would not have rows that this user writes: binlog_format, sql_log_bin or binlog_row_image"

@@ -286,6 +286,8 @@ class BinlogReader:
         elif said.does is Does.CHANGES_UNSEEN:
             words = "A statement in the log may change rows of these tables: its session has set binlog_format"
             self._undone(event, words)
+        elif said.does is Does.RENAMES:
+            self._tables.snapshot.renames(query.text)
         elif said.does in (Does.BEGINS_HISTORY, Does.ENDS_HISTORY):
             self._history(event, said)
         elif said.does in (Does.FINISHES_XA, Does.UNDOES_XA):

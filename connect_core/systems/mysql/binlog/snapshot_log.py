@@ -83,6 +83,12 @@ class SnapshotReader:
     def transaction_ended(self) -> None:
         self.progress = self._now
 
+    def renames(self, statement: str) -> None:
+        """Another table may have the name now: its rows are read from the begin. It is enough that the statement has
+        the name somewhere, for rows may come twice as rows of a snapshot."""
+        if self._now.tables and self._now.tables[0][1].lower() in statement.lower():
+            self._now = SnapshotProgress(self._now.tables)
+
     def origin(self, name: TableName) -> TableName | None:
         """Of which table this one has the rows that come next."""
         return TableName(*self._now.tables[0]) if self._is_due and name == self._copies else None

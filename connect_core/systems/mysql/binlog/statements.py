@@ -30,6 +30,7 @@ class Does(Enum):
     BEGINS_HISTORY = "keeps versions of rows from here on"
     ENDS_HISTORY = "no longer keeps versions of rows"
     CHANGES_UNSEEN = "changes rows unseen"
+    RENAMES = "gives tables other names"
     SAVES = "sets a savepoint"
     IS_WITHIN = "is within a transaction"
     NOTHING = "nothing"
@@ -46,9 +47,7 @@ class Statement(NamedTuple):
 
 
 _XA = re.compile(r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)", re.IGNORECASE)
-_LEAVES_ROWS = frozenset(
-    ("DROP", "RENAME", "GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "INSTALL", "UNINSTALL")
-)
+_LEAVES_ROWS = frozenset(("DROP", "GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "INSTALL", "UNINSTALL"))
 _OF_TABLES = ("TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG")
 _UNSEEN, _NOTHING = Statement(Does.CHANGES_UNSEEN), Statement(Does.NOTHING)
 
@@ -146,10 +145,12 @@ def _alters(words: StatementWords, query: Query, wants: Wants) -> Statement:
     if words.takes("IF"):
         words.takes("EXISTS")
     table = words.take_table(query.database)
-    if table is not None and not wants(table):
-        return _NOTHING
-    while found := words.find("ADD", "DROP", "WITH"):
-        if words.takes("SYSTEM") and words.takes("VERSIONING"):
+    is_read = table is None or wants(table)
+    while found := words.find("ADD", "DROP", "WITH", "RENAME"):
+        if found == "RENAME":
+            if not words.takes("COLUMN", "INDEX", "KEY"):
+                return Statement(Does.RENAMES)
+        elif is_read and words.takes("SYSTEM") and words.takes("VERSIONING"):
             return Statement(Does.ENDS_HISTORY if found == "DROP" else Does.BEGINS_HISTORY, table)
     return _NOTHING
 
@@ -161,6 +162,10 @@ def changes_by_foreign_key(create: str) -> bool:
         if words.takes("DELETE", "UPDATE") and words.takes("CASCADE", "SET"):
             return True
     return False
+
+
+def _renames(words: StatementWords, query: Query, wants: Wants) -> Statement:
+    return Statement(Does.RENAMES)
 
 
 def _analyzes(words: StatementWords, query: Query, wants: Wants) -> Statement:
@@ -180,4 +185,5 @@ _FIRST: dict[str, Callable[[StatementWords, Query, Wants], Statement]] = {
     "CREATE": _creates,
     "ALTER": _alters,
     "ANALYZE": _analyzes,
+    "RENAME": _renames,
 }
