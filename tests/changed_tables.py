@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
-from connect_core.systems.mysql.source import MysqlChangedRows, MysqlWholeTable
+from connect_core.systems.mysql.source import MysqlChangedRows
+from connect_core.systems.mysql.source import rows_of as mysql_rows
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.postgresql.source import PostgresChangedRows, PostgresWholeTable
+from connect_core.systems.postgresql.source import PostgresChangedRows
+from connect_core.systems.postgresql.source import rows_of as postgres_rows
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.reading import TableRows
 from tests import mariadb, postgres_tables
@@ -63,7 +65,7 @@ class ChangedCase:
 
     def whole(self, **more: Any) -> TableRows[Any]:
         """All of its rows in each run."""
-        return PostgresWholeTable(PostgresSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
+        return postgres_rows(PostgresSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
 
     @property
     def _untimed(self) -> dict[str, Any]:
@@ -103,7 +105,7 @@ class ChangedCaseOfMysql(ChangedCase):
         self.partition = Partition(f"{database.name}.t")
 
     def whole(self, **more: Any) -> TableRows[Any]:
-        return MysqlWholeTable(MysqlSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
+        return mysql_rows(MysqlSourceOptions.model_validate({**self._untimed, "bulk": True, **more}))
 
     def source(self, **more: Any) -> TableRows[Any]:
         return _OfMysql(MysqlSourceOptions.model_validate({**self.options, **more}))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from connect_core.systems.postgresql.options import PostgresOptions, checked_name, checked_table, split_table
-from connect_core.systems.tables.named_tables import NamedTables
+from connect_core.systems.tables.named_tables import NamedTables, names_of
 from connect_core.systems.tables.options import EXCLUDE, TABLES, TIMESTAMP, TableSourceOptions
 
 
@@ -47,9 +47,4 @@ class PostgresSourceOptions(TableSourceOptions, PostgresOptions):
     @property
     def named_tables(self) -> NamedTables:
         """Of `tables`."""
-        wanted, excluded = ([".".join(split_table(one)) for one in names] for names in (self.tables, self.exclude))
-        return NamedTables(wanted, excluded)
-
-    def of_table(self, table: str) -> Self:
-        """The options for one of them alone."""
-        return self.model_copy(update={"table": table, "tables": [], "exclude": []})
+        return names_of({"tables": self.tables, "exclude": self.exclude}, split_table)

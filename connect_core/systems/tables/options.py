@@ -58,6 +58,11 @@ class DatabaseOptions(BaseModel):
         return TlsFiles(self.tls_ca, self.tls_certificate, self.tls_key)
 
 
+UID: Any = Field(
+    default="", description="The connector's uid", examples=["5f2c9a1b"], json_schema_extra={"injected": True}
+)
+
+
 class TableSinkOptions(DatabaseOptions):
     """How records become rows."""
 
@@ -93,12 +98,7 @@ class TableSinkOptions(DatabaseOptions):
         examples=[{"id": "int64"}],
         json_schema_extra={"injected": True},
     )
-    uid: str = Field(
-        default="",
-        description="The connector's uid",
-        examples=["5f2c9a1b"],
-        json_schema_extra={"injected": True},
-    )
+    uid: str = UID
 
     @model_validator(mode="after")
     def _key_goes_with_upsert(self) -> Self:
@@ -189,6 +189,10 @@ class TableSourceOptions(DatabaseOptions):
     tables: list[str] = TABLES
     exclude: list[str] = EXCLUDE
 
+    def of_table(self, table: str) -> Self:
+        """The options for one of several tables alone."""
+        return self.model_copy(update={"table": table, "tables": [], "exclude": []})
+
     @property
     def patience_s(self) -> float:
         """For so long a run waits for transactions that are open."""
@@ -209,6 +213,23 @@ class TableSourceOptions(DatabaseOptions):
         if self.bulk and self.timestamp:
             raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
         return self
+
+
+SCHEMAS: Any = Field(
+    default=True,
+    description="Whether each event has its schema, as with schemas.enable of Kafka Connect. Without it events are "
+    "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
+    examples=[False],
+)
+LOOKS_EVERY_S: Any = Field(
+    default=0.2,
+    ge=0.01,
+    le=3600,
+    description="Seconds between two looks for new changes, with `schedule: {on_change: true}` and in a window whose "
+    "workers do not stay",
+    examples=[1.0],
+    json_schema_extra={"policy": True},
+)
 
 
 def follows_changes(sink: Mapping[str, Any]) -> bool:

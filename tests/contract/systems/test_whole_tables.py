@@ -142,6 +142,15 @@ def test_a_pass_is_never_over_the_whole_table_by_the_other_modes(system: Changed
     assert whole.gaps == []
 
 
+def test_a_document_that_loses_bulk_tells_it_and_begins_with_the_oldest_row(system: ChangedCase) -> None:
+    system.append([b"one", b"two"])
+    follower = Follower(system.whole())
+    follower.run()
+    numbered = Follower(system.whole(bulk=False), follower.positions)
+    assert bodies(numbered.run()) == ["one", "two"]
+    assert [gap.loses for gap in numbered.gaps] == [True]
+
+
 def test_it_needs_numbers_that_tell_rows_apart(system: ChangedCase) -> None:
     system.make("body varchar(20) PRIMARY KEY")
     with pytest.raises(ConfigError, match="not one column of whole numbers"):

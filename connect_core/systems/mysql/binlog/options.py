@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from connect_core.systems.mysql.binlog.table_names import OURS, TableName
 from connect_core.systems.mysql.options import MysqlOptions, checked_table
+from connect_core.systems.tables.options import LOOKS_EVERY_S, SCHEMAS, UID
 
 _FIRST_ID, _IDS = 1 << 30, 1 << 30
 _WILD = frozenset("*?[")
@@ -29,12 +30,7 @@ class MysqlChangesOptions(MysqlOptions):
         description="Whose changes are read: TABLE or DATABASE.TABLE, or patterns of these with `*`",
         examples=[["orders", "sales.*"]],
     )
-    schemas: bool = Field(
-        default=True,
-        description="Whether each event has its schema, as with schemas.enable of Kafka Connect. Without it events are "
-        "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
-        examples=[False],
-    )
+    schemas: bool = SCHEMAS
     snapshot: Literal["never", "initial"] = Field(
         default="initial",
         description="initial: the rows that are in the tables when the connector begins come too, each as it was at its"
@@ -65,21 +61,8 @@ class MysqlChangesOptions(MysqlOptions):
         "have one of them. By default two that follow from the connector",
         examples=[5401],
     )
-    every_s: float = Field(
-        default=0.2,
-        ge=0.01,
-        le=3600,
-        description="Seconds between two looks for new changes, with `schedule: {on_change: true}` and in a window"
-        " whose workers do not stay",
-        examples=[1.0],
-        json_schema_extra={"policy": True},
-    )
-    uid: str = Field(
-        default="",
-        description="The connector's uid",
-        examples=["5f2c9a1b"],
-        json_schema_extra={"injected": True},
-    )
+    every_s: float = LOOKS_EVERY_S
+    uid: str = UID
 
     @field_validator("tables")
     @classmethod

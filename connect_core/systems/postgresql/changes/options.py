@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from connect_core.systems.postgresql.options import PostgresOptions, checked_name, checked_table, split_table
-from connect_core.systems.tables.options import LockTimeout, StatementTimeout
+from connect_core.systems.tables.options import LOOKS_EVERY_S, SCHEMAS, UID, LockTimeout, StatementTimeout
 
 _SlotName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,63}$")]
 _WILD = frozenset("*?[")
@@ -35,12 +35,7 @@ class PostgresChangesOptions(PostgresOptions):
         " the tables, which takes their owner, and dropped with the connector",
         examples=["all_tables"],
     )
-    schemas: bool = Field(
-        default=True,
-        description="Whether each event has its schema, as with schemas.enable of Kafka Connect. Without it events are "
-        "small, and nothing tells a reader how many digits a decimal has, nor of which unit a time is",
-        examples=[False],
-    )
+    schemas: bool = SCHEMAS
     snapshot: Literal["never", "initial"] = Field(
         default="initial",
         description="initial: the rows that are in the tables when the connector begins come too, each as it was at its"
@@ -55,23 +50,10 @@ class PostgresChangesOptions(PostgresOptions):
         examples=[2_000],
         json_schema_extra={"policy": True},
     )
-    every_s: float = Field(
-        default=0.2,
-        ge=0.01,
-        le=3600,
-        description="Seconds between two looks for new changes, with `schedule: {on_change: true}` and in a window"
-        " whose workers do not stay",
-        examples=[1.0],
-        json_schema_extra={"policy": True},
-    )
+    every_s: float = LOOKS_EVERY_S
     statement_timeout_s: StatementTimeout = 300.0
     lock_timeout_s: LockTimeout = 10.0
-    uid: str = Field(
-        default="",
-        description="The connector's uid",
-        examples=["5f2c9a1b"],
-        json_schema_extra={"injected": True},
-    )
+    uid: str = UID
 
     @model_validator(mode="after")
     def _patterns_need_a_publication(self) -> Self:
