@@ -45,7 +45,7 @@ class LocalInstallation:
         from connect_core.service.connectors import shown
 
         with reading() as opened:
-            return shown(opened, name, say, revisions=revisions)
+            return shown(opened, opened.ledger.connector(name), say, revisions=revisions)
 
     def set_state(self, name: str, state: Wish) -> Json:
         from connect_core.service.connectors import set_state

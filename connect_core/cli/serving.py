@@ -126,12 +126,16 @@ def _tell_of_tokens() -> None:
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise Unreachable(
             f"Port {port} of {host} cannot be listened on: {error.strerror}",
             next_step="Stop what listens there, or name another port with --port",
         ) from None
+    # Its connections inherit this. asyncio sets it on sockets of its own making only, and an answer's head and body are
+    # two writes: the second would wait 40 ms for a client that delays its acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _url(listener: socket.socket, scheme: str) -> str:

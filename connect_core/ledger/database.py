@@ -49,6 +49,10 @@ _RESTED = "rested"
 TRUSTED_S = 1.0
 """For so long a connection that nobody used is taken for alive: to ask it takes as long as to ask for a row."""
 
+_KEPT_OPEN = 10
+"""So many connections may rest: whoever is one more opens its own, and closes it. A server asks for as many clients at
+once; to connect takes as long as ten requests."""
+
 _WRITES = "ledger_writes"
 MANY = 500
 
@@ -113,7 +117,7 @@ def engine_for(url: URL) -> Engine:
     engine = sa.create_engine(
         url,
         connect_args=settings,
-        pool_size=3,
+        pool_size=_KEPT_OPEN,
         hide_parameters=True,
         executemany_mode="values_plus_batch",
     )

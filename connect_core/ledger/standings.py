@@ -35,19 +35,19 @@ class Standing:
 class Standings(Transactions):
     """The part of the ledger that knows what connectors do."""
 
-    def standings(self, uid: str | None = None) -> dict[str, Standing]:
-        """By connector, of one or of all; none of those of which there is nothing to say."""
+    def standings(self, uid: str | None = None, *, switched: bool = True) -> dict[str, Standing]:
+        """By connector, of one or of all; none of those of which there is nothing to say. Without `switched` nobody
+        looks when a switch was turned."""
         found: dict[str, Standing] = defaultdict(Standing)
         of, named = (_OF_ALL, {}) if uid is None else (_OF_ONE, {"connector": uid})
         with self._read() as connection:
-            for query in (of.running, of.ended):
-                for row in connection.execute(query, named):
-                    found[row.uid].runs.append(run_of(row))
+            for row in connection.execute(of.runs, named):
+                found[row.uid].runs.append(run_of(row))
             for row in connection.execute(of.leases, named):
                 found[row.uid].leases.append(lease_state_of(row))
             for row in connection.execute(of.quarantined, named):
                 found[row.uid].quarantined[Partition(row.partition_key)] = partition_state_of(row)
-            for row in connection.execute(of.switched, named):
+            for row in connection.execute(of.switched, named) if switched else ():
                 found[row.uid].switched_at = row.switched_at
         for one in found.values():
             one.runs.sort(key=lambda run: (run.started_at, run.id), reverse=True)
@@ -57,15 +57,15 @@ class Standings(Transactions):
 class _Queries(NamedTuple):
     """Made once: to make them anew takes longer than to ask a small ledger."""
 
-    running: sa.Select[Any]
-    ended: sa.Select[Any]
+    runs: sa.CompoundSelect[Any]
     leases: sa.Select[Any]
     quarantined: sa.Select[Any]
     switched: sa.Select[Any]
 
 
 def _queries(only: sa.BindParameter[str] | None) -> _Queries:
-    """Of all connectors, or of one. Of the runs that ended the newest of each task: ids of runs ascend."""
+    """Of all connectors, or of one. Of the runs that ended the newest of each task: ids of runs ascend. One statement
+    for both kinds of runs, so that none that ends meanwhile is seen twice, or not at all."""
 
     def of(table: sa.Table, query: sa.Select[Any]) -> sa.Select[Any]:
         return query if only is None else query.where(table.c.uid == only)
@@ -88,9 +88,8 @@ def _queries(only: sa.BindParameter[str] | None) -> _Queries:
         .where(AUDIT.c.action == "target state", AUDIT.c.uid.is_not(None))
         .group_by(AUDIT.c.uid)
     )
-    return _Queries(
-        of(RUNS, running), of(RUNS, ended), of(LEASES, leases), of(PARTITIONS, quarantined), of(AUDIT, switched)
-    )
+    runs = sa.union_all(of(RUNS, running), of(RUNS, ended))
+    return _Queries(runs, of(LEASES, leases), of(PARTITIONS, quarantined), of(AUDIT, switched))
 
 
 _OF_ALL, _OF_ONE = _queries(None), _queries(sa.bindparam("connector", type_=sa.String))

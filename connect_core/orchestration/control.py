@@ -29,9 +29,10 @@ _DAG_FILE = Path("airflow", "dags", "replication.py")
 _SEEN_LIMIT_S = 15.0
 _ENDED_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.2
-_PARSED_ANYWAY_S = 3.0
+_PARSED_ANYWAY_S, _OF_A_CONNECTOR_S = 3.0, 0.004
 """A dag-processor takes a file for parsed that was touched while a parse of it was under way, and leaves the change for
-its next interval. A touch that lies so far ahead outlasts that parse: the file is parsed until its time has passed."""
+its next interval. A touch that lies so far ahead outlasts that parse, which takes longer with each connector: the file
+is parsed until its time has passed."""
 
 
 @contextmanager
@@ -53,13 +54,13 @@ def airflow_of(home: Path | None, settings: Settings) -> Iterator[Airflow | None
         yield airflow
 
 
-def parse_now(home: Path | None, settings: Settings) -> None:
-    """Asks for the DAGs to be made anew: a connector was applied or deleted. The local stack's dag-processor sees the
-    file touched; of another Airflow it is asked through any DAG of ours. Not being heard is no failure: Airflow parses
-    by itself every few seconds."""
+def parse_now(home: Path | None, settings: Settings, connectors: int) -> None:
+    """Asks for the DAGs of so many connectors to be made anew: one was applied or deleted. The local stack's
+    dag-processor sees the file touched; of another Airflow it is asked through any DAG of ours. Not being heard is no
+    failure: Airflow parses by itself every half minute."""
     file = (home or Path()) / _DAG_FILE
     if not settings.airflow_url:
-        ahead = time.time() + _PARSED_ANYWAY_S
+        ahead = time.time() + _PARSED_ANYWAY_S + connectors * _OF_A_CONNECTOR_S
         with suppress(FileNotFoundError):
             os.utime(file, (ahead, ahead))
         return

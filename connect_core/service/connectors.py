@@ -59,18 +59,18 @@ def outlined(opened: Opened, there: Sequence[Connector], say: Say) -> list[Json]
     return [_outline(connector, now[connector.name]) for connector in there]
 
 
-def shown(opened: Opened, name: str, say: Say, *, revisions: bool = False) -> Json:
+def shown(opened: Opened, connector: Connector, say: Say, *, revisions: bool = False) -> Json:
     """One of them with its document (secrets masked), what it promises (`guarantees.promised`), the fields of payloads
     and the contract on them (`schema_contract`), the partitions that are not simply active, the files of bytes that no
     receipt covered, and with `revisions` all of these, the oldest first.
     """
-    connector = opened.ledger.connector(name)
     history = opened.ledger.revisions(connector.uid) if revisions else []
-    now = states(opened, [connector], say)[name]
+    now = states(opened, [connector], say)[connector.name]
     put_aside = partition_states.of_states(opened.ledger.partition_states(connector.uid))
-    told = {**_outline(connector, now), "created_at": connector.created_at, "document": masked(connector.document)}
+    document = load_document(connector.document, f"connector {connector.name}")
+    told = {**_now(connector, now), **_what_it_says(document)}
+    told |= {"created_at": connector.created_at, "document": masked(connector.document)}
     told |= {"aside": put_aside, "set_aside": _set_aside(connector)}
-    document = load_document(connector.document, f"connector {name}")
     told |= {"guarantee": guarantees.promised(document), "schema": schema_contract(document)}
     if revisions:
         told["revisions"] = [
@@ -129,7 +129,7 @@ def delete(opened: AtWork, name: str, *, force: bool, agree: Callable[[str], Non
         agree(connector.uid)
         with _cleaned_up(opened, connector, airflow, force, say) as notes:
             opened.ledger.delete(connector.uid, who=opened.settings.user, told=notes)
-        control.parse_now(opened.home, opened.settings)
+        control.parse_now(opened.home, opened.settings, len(opened.ledger.connectors()))
         if airflow:
             control.end_runs(airflow, name)
             control.forget(airflow, name)
@@ -189,7 +189,15 @@ def _wish(connector: Connector, switches: Mapping[str, Switch] | None) -> str:
 
 def _outline(connector: Connector, now: Status) -> Json:
     """Of a document that this version does not take, a `problem` in place of what it says."""
-    told: Json = {
+    told = _now(connector, now)
+    try:
+        return told | _what_it_says(load_document(connector.document, f"connector {connector.name}"))
+    except ConfigError as error:
+        return told | dict.fromkeys(_SAID) | {"problem": str(error)}
+
+
+def _now(connector: Connector, now: Status) -> Json:
+    return {
         "name": connector.name,
         "uid": connector.uid,
         "state": now.state,
@@ -199,10 +207,6 @@ def _outline(connector: Connector, now: Status) -> Json:
         "switch": now.switch,
         "revision": connector.revision,
     }
-    try:
-        return told | _what_it_says(load_document(connector.document, f"connector {connector.name}"))
-    except ConfigError as error:
-        return told | dict.fromkeys(_SAID) | {"problem": str(error)}
 
 
 _SAID = ("source", "sink", "tasks", "schedule", "description")

@@ -5,19 +5,41 @@ The server sets them for a request, as it does the caller, and `opened.reading` 
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connect_core.config import Settings
     from connect_core.ledger import Ledger
 
 
 ASKED_AGAIN_S = 0.05
-"""For so long a schema is taken for what it was. An upgrade may as well come between the question and the reading."""
+"""For so long a schema is taken for what it was, and so are home and settings. A change may as well come between the
+question and the reading."""
+
+
+class LedgerPlace(NamedTuple):
+    """What says which ledger is read, and how; `url` is the ledger's."""
+
+    home: Path | None
+    settings: Settings
+    url: str
+
+
+_Named = tuple[str, str | None]
+
+
+def _named() -> _Named:
+    """What a process may change that says which ledger is meant."""
+    return os.environ.get("WAYBILL_HOME") or os.getcwd(), os.environ.get("WAYBILL_DATABASE_URL")
 
 
 class KeptLedgers:
@@ -28,6 +50,24 @@ class KeptLedgers:
         self._lock = Lock()
         self._kept: dict[str, tuple[object, Ledger]] = {}
         self._asked: dict[str, float] = {}
+        self._places: dict[_Named, tuple[float, LedgerPlace]] = {}
+
+    def place(self, find: Callable[[], LedgerPlace]) -> LedgerPlace:
+        """Raises what `find` raises."""
+        kept = self._fresh()
+        if kept is None:
+            begun, kept = time.monotonic(), find()
+            self._places = {_named(): (begun, kept)}
+        return kept
+
+    def read_just_now(self) -> bool:
+        """Whether the ledger of that place is open."""
+        kept = self._fresh()
+        return kept is not None and self.knows(kept.url)
+
+    def _fresh(self) -> LedgerPlace | None:
+        found, kept = self._places.get(_named(), (-math.inf, None))
+        return kept if time.monotonic() - found < ASKED_AGAIN_S else None
 
     def knows(self, url: str) -> bool:
         """Whether this very ledger is open."""

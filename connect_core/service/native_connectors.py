@@ -85,9 +85,9 @@ def document(name: str) -> tuple[Json, int]:
 def status(name: str, say: Say) -> Json:
     """What it does now and why, what it promises, and which partitions do not go on. Raises NotFound."""
     callers.require("viewer")
-    named(name)
+    found = named(name)
     with reading() as opened:
-        told = connectors.shown(opened, name, say)
+        told = connectors.shown(opened, found, say)
     return {key: value for key, value in told.items() if key != "document"}
 
 

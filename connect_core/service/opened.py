@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_core.service import callers
-from connect_core.service.kept_ledgers import kept_ledgers
+from connect_core.service.kept_ledgers import LedgerPlace, kept_ledgers
 
 if TYPE_CHECKING:
     from connect_core.config import Resolved, Settings
@@ -60,29 +60,38 @@ def ledger_exists() -> bool:
     from connect_core.config.ledger_url import VARIABLE
     from connect_core.ledger import is_made
 
+    kept = kept_ledgers()
+    if kept is not None and kept.read_just_now():
+        return True
     home = find_home()
     if home is None:
         return VARIABLE in os.environ
     database_url(home)
     if VARIABLE in os.environ or (home / "stack.json").exists():
         return True
-    url, kept = sqlite_url(home), kept_ledgers()
+    url = sqlite_url(home)
     return (kept is not None and kept.knows(url)) or is_made(url)  # it may be in the making
 
 
 @contextmanager
 def reading() -> Iterator[Opened]:
     """For what needs a ledger that is there. Raises Unreachable or ConfigError when there is none."""
-    from connect_core.config import database_url
     from connect_core.ledger import Ledger
 
-    home, settings = surroundings()
-    url, kept = database_url(home), kept_ledgers()
-    if kept is not None:
-        yield Opened(home, settings, kept.at(url))
+    if (kept := kept_ledgers()) is not None:
+        place = kept.place(_place)
+        yield Opened(place.home, _in_its_name(place.settings), kept.at(place.url))
         return
-    with Ledger.open(url) as ledger:
-        yield Opened(home, settings, ledger)
+    place = _place()
+    with Ledger.open(place.url) as ledger:
+        yield Opened(place.home, _in_its_name(place.settings), ledger)
+
+
+def _place() -> LedgerPlace:
+    from connect_core.config import database_url, find_home, load_settings
+
+    home = find_home()
+    return LedgerPlace(home, load_settings(home), database_url(home))
 
 
 def require_an_answer() -> None:

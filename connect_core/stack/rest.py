@@ -19,6 +19,9 @@ from connect_core.stack.parts import POSTGRESQL, REST, RUNNING, Site, running_if
 from connect_core.stack.processes import Launch
 
 _START = "from connect_core.cli import main; main()"
+_NICENESS = 10
+"""Who asks much must not hold up what moves records: on two processors, 500 calls/s let schedules begin 7 s late at the
+worst without it, and 2.3 s with it, as with no call at all."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Rest:
         """Nothing to do."""
 
     def launch(self, site: Site) -> Launch:
-        stands = ("/usr/bin/env", f"--chdir={site.home}")
+        stands = ("/usr/bin/env", f"--chdir={site.home}", "/usr/bin/nice", "-n", str(_NICENESS))
         serve = ("serve", "--port", str(site.ports["http"]), "--gets-change")
         ours = {"WAYBILL_HOME": str(site.home), "PYTHONPATH": str(Path(__file__).parents[2])}
         return Launch((*stands, sys.executable, "-P", "-c", _START, *serve), os.environ | ours, site.log(self.name))

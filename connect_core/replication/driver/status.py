@@ -178,7 +178,8 @@ def facts(
 ) -> dict[str, StatusFacts]:
     """Of these connectors, by name: of one alone, or of many, for which the ledger is asked for all."""
     alive = _alive_here(settings, home)
-    standings = ledger.standings(connectors[0].uid if len(connectors) == 1 else None)
+    asked = any(_ledger_knows_since_when(one, schedules) for one in connectors)
+    standings = ledger.standings(connectors[0].uid if len(connectors) == 1 else None, switched=asked)
     found: dict[str, StatusFacts] = {}
     for one in connectors:
         known = _facts(standings.get(one.uid, Standing()), one, settings, schedules, alive)
@@ -206,7 +207,7 @@ def _facts(
         again=schedules.switches is not None and scheduled,
         retries=schedules.retries,
         switched_at=(standing.switched_at or connector.created_at)
-        if schedules.switches is None or switch == "stopped"
+        if _ledger_knows_since_when(connector, schedules)
         else None,
         quarantined=tuple(
             PutAside(partition.key, state.since, state.reason, state.exit_code)
@@ -232,6 +233,11 @@ def _shape(connector: Connector) -> tuple[int, bool]:
     tasks, schedule = connector.document.get("tasks"), connector.document.get("schedule")
     count = tasks if isinstance(tasks, int) and tasks > 0 else 1
     return count, isinstance(schedule, dict) and not schedule.get("manual")
+
+
+def _ledger_knows_since_when(connector: Connector, schedules: Schedules) -> bool:
+    """Else Airflow turned the switch."""
+    return schedules.switches is None or connector.target_state == "stopped"
 
 
 def _switch(connector: Connector, schedules: Schedules) -> Switch:

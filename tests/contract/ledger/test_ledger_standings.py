@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from connect_core.errors import Failure
 from connect_core.ledger import Ledger, PartitionState, Standing
@@ -56,3 +57,4 @@ def test_what_is_said_of_all_is_said_of_each(worker: Worker) -> None:
     assert (mine.quarantined, others.quarantined) == ({Q0: known[Q0]}, {})
     assert mine.switched_at == ledger.audit(uid)[0].done_at
     assert others == Standing(runs=others.runs)
+    assert ledger.standings(uid, switched=False)[uid] == replace(mine, switched_at=None)

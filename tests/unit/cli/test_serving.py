@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from connect_core.cli.serving import _listening
 from tests import warm
 from tests.unit.cli.conftest import Waybill
 
@@ -152,3 +153,11 @@ def test_behind_a_proxy_the_address_is_the_one_it_tells(waybill: Waybill, applie
         assert httpx.get(f"{url}/metrics", headers=told, trust_env=False).status_code == 401
     assert "There is no token yet" in said.read_text()
     assert "Refused a caller from 192.0.2.99: the token is unknown" in said.read_text()
+
+
+def test_no_part_of_an_answer_waits_for_an_acknowledgement() -> None:
+    """Head and body are two writes: with Nagle's algorithm each answer would take 40 ms more."""
+    with _listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -13,7 +13,7 @@ import pytest
 
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.ledger import Ledger
-from connect_core.service import connectors
+from connect_core.service import callers, connectors
 from connect_core.service.kept_ledgers import ASKED_AGAIN_S, KeptLedgers, keeping
 from connect_core.service.opened import AtWork, ledger_exists, reading
 
@@ -73,6 +73,25 @@ def test_a_damaged_one_is_told_as_one_that_does_not_answer(opened: AtWork, kept:
     damaged.replace(opened.home / "ledger.db")
     with pytest.raises(Unreachable, match=r"The ledger is damaged: .*Bring it back from a backup"):
         opened_now()
+
+
+def test_other_settings_are_seen(opened: AtWork, kept: KeptLedgers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lease_ttl_s() -> float:
+        with reading() as found:
+            return found.settings.lease_ttl_s
+
+    assert lease_ttl_s() != 77
+    monkeypatch.setenv("WAYBILL_LEASE_TTL_S", "77")
+    time.sleep(ASKED_AGAIN_S)
+    assert lease_ttl_s() == 77
+
+
+def test_each_reads_in_its_own_name(opened: AtWork, kept: KeptLedgers) -> None:
+    names = []
+    for name in ("ann", "bob"):
+        with callers.calling(callers.Caller(name, "admin", ("*",), "192.0.2.7")), reading() as found:
+            names.append(found.settings.user)
+    assert names == ["token ann from 192.0.2.7", "token bob from 192.0.2.7"]
 
 
 def test_who_keeps_none_opens_its_own(opened: AtWork) -> None:

@@ -51,7 +51,7 @@ def run(opened: AtWork, folder: Path) -> str:
 
 READ: list[Callable[[Opened], Any]] = [
     lambda opened: connectors.listed(opened, print),
-    lambda opened: connectors.shown(opened, "copy", print, revisions=True),
+    lambda opened: connectors.shown(opened, opened.ledger.connector("copy"), print, revisions=True),
     lambda opened: plan(opened, "copy"),
     lag,
     reports.runs,
@@ -139,14 +139,14 @@ def test_what_is_waiting(opened: AtWork, run: str, folder: Path) -> None:
 def test_a_state_is_kept_in_the_ledger_without_airflow(opened: AtWork, said: list[str]) -> None:
     paused = connectors.set_state(opened, "copy", "paused")
     assert (paused["before"], paused["state"]) == ("running", "paused")
-    assert connectors.shown(opened, "copy", said.append)["state"] == "paused"
+    assert connectors.shown(opened, opened.ledger.connector("copy"), said.append)["state"] == "paused"
 
 
 def test_nothing_is_deleted_that_somebody_does_not_agree_to(opened: AtWork, said: list[str]) -> None:
     def refuse(uid: str) -> None:
         raise ConfigError(uid)
 
-    uid = connectors.shown(opened, "copy", said.append)["uid"]
+    uid = connectors.shown(opened, opened.ledger.connector("copy"), said.append)["uid"]
     with pytest.raises(ConfigError, match=uid):
         connectors.delete(opened, "copy", force=False, agree=refuse, say=said.append)
     assert len(connectors.listed(opened, said.append)) == 1
