@@ -35,8 +35,8 @@ test-without-servers: ready
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
-faults: ready-for-tests  ## the whole fault matrix with real servers, two and a half hours; SEED=n repeats one, AGAIN=1 what failed; writes docs/faults.md
-	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(AGAIN),--again)
+faults: ready-for-tests  ## the whole fault matrix with real servers, two and a half hours; FILES="…" runs some, SEED=n repeats one, AGAIN=1 what failed; writes docs/faults.md
+	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(AGAIN),--again) $(FILES)
 
 attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)
 	@$(RUN) -m tests.attack $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -2,9 +2,10 @@
 
     python -m tests.faults [--seed N] [--page FILE] [--again] [pytest arguments]
 
-Without a seed a new one is taken and printed; with it the same choices are made again. Arguments may name tests: then
-only these are run, and the page is written only where `--page` says so. `--again` runs what has failed in the last run
-of all, one after the other with nothing beside it, and writes the page with that: it says what passed so.
+Without a seed a new one is taken and printed; with it the same choices are made again. Arguments may name files of
+tests: then only these are run, and their parts of the page replaced. Where an argument chooses among the tests of a
+file the page stays, unless `--page` names one. `--again` runs what has failed in the last run, one after the other with
+nothing beside it, and writes the page with that: it says what passed so.
 """
 
 from __future__ import annotations
@@ -15,27 +16,26 @@ import json
 import random
 import subprocess
 import sys
-import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from tests.faults.page import RunOfFaults, page_of, parts_of, parts_of_run
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 KEPT = ROOT / "build" / "faults.json"
-"""Of the last run of all."""
+"""The last run whose page was written."""
 
 
 @dataclass
 class Table:
-    """Collects the rows of the session's tests, in the order of their names. A row comes with the report of the
-    teardown, a failure with that of any phase."""
+    """Collects the rows of the session's tests. A row comes with the report of the teardown, a failure with that of
+    any phase."""
 
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    alone: set[str] = field(default_factory=set)
-    """What failed beside others, and passed alone."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         from tests.faults.rows import PROPERTY  # not before pytest has loaded it, which rewrites its assertions
@@ -45,26 +45,6 @@ class Table:
         told = dict(report.user_properties).get(PROPERTY)
         if isinstance(told, dict):
             self.rows[report.nodeid] = told
-
-    def page(self, seed: int, seconds: float) -> str:
-        """The page as Markdown."""
-        apart = f"; {len(self.alone)} more failed beside others, and passed alone" if self.alone else ""
-        head = (
-            "# What was broken, and what happened\n\n"
-            "Written by `make faults`: real brokers, Spark, databases and processes on one machine. Lost, repeated and"
-            " reordered records are counted one by one, the target against the source; duplicates are what the receipts"
-            " say. Seconds run from the fault to the next settled receipt. Commands start from a process that has its"
-            " modules loaded, tasks of Airflow in the usual way.\n\n"
-            f"{datetime.date.today().isoformat()}, commit {_commit()}, seed {seed}, {len(self.rows)} faults in"
-            f" {seconds / 60:.0f} min, {len(self.failed)} failed{apart}.\n\n"
-        )
-        columns = ("fault", "where", "database", "lost", "repeated", "reordered", "duplicates", "seconds", "condition")
-        lines = ["| " + " | ".join((*columns, "result")) + " |", "|" + "---|" * (len(columns) + 1)]
-        for test, told in sorted(self.rows.items()):
-            outcome = "failed" if test in self.failed else "passed alone" if test in self.alone else "passed"
-            cells = ["" if told[column] is None else str(told[column]) for column in columns]
-            lines.append("| " + " | ".join((*cells, outcome)) + " |")
-        return head + "\n".join(lines) + "\n"
 
 
 def main() -> int:
@@ -77,22 +57,27 @@ def main() -> int:
         return _again(chosen.page or PAGE)
     seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}; the same again: make faults SEED={seed}", flush=True)
-    named = any(Path(word.partition("::")[0]).exists() for word in rest)
-    table, started = Table(), time.monotonic()
-    code = _run(table, seed, ["-n", "2", *rest, *([] if named else [str(ROOT / "tests")])])
-    page = chosen.page or (None if rest else PAGE)
-    if table.rows and page:
-        _write(table, page, seed, time.monotonic() - started)
+    files = [word for word in rest if Path(word).is_file()]
+    table = Table()
+    code = _run(table, seed, ["-n", "2", *rest, *([] if any(map(_names_tests, rest)) else [str(ROOT / "tests")])])
+    if page := chosen.page or (PAGE if files == rest else None):
+        run = RunOfFaults(datetime.date.today().isoformat(), _commit(), seed, table.rows, table.failed)
+        _write(run, page, whole=not rest)
     return code
 
 
+def _names_tests(word: str) -> bool:
+    return Path(word.partition("::")[0]).exists()
+
+
 def _again(page: Path) -> int:
-    told = json.loads(KEPT.read_text())
-    before, table, started = Table(told["rows"], {*told["failed"]}, {*told["alone"]}), Table(), time.monotonic()
-    code = _run(table, told["seed"], ["-n", "0", *sorted(before.failed)])
+    kept = json.loads(KEPT.read_text())
+    before = RunOfFaults(**{**kept, "failed": {*kept["failed"]}, "alone": {*kept["alone"]}})
+    table = Table()
+    code = _run(table, before.seed, ["-n", "0", *sorted(before.failed)])
     alone = before.alone | (before.failed & table.rows.keys()) - table.failed
-    whole = Table(before.rows | table.rows, before.failed - alone, alone)
-    _write(whole, page, told["seed"], told["seconds"] + time.monotonic() - started)
+    run = replace(before, rows={**before.rows, **table.rows}, failed=before.failed - alone, alone=alone)
+    _write(run, page, whole=False)
     return code
 
 
@@ -101,11 +86,15 @@ def _run(table: Table, seed: int, arguments: list[str]) -> int:
     return int(pytest.main(every, plugins=[table]))
 
 
-def _write(table: Table, page: Path, seed: int, seconds: float) -> None:
-    page.write_text(table.page(seed, seconds))
-    kept = {"rows": table.rows, "failed": sorted(table.failed), "alone": sorted(table.alone)}
+def _write(run: RunOfFaults, page: Path, *, whole: bool) -> None:
+    """Nothing where no test was run: a mistake in an argument costs no page."""
+    if not run.rows:
+        return
+    before = {} if whole or not page.exists() else parts_of(page.read_text())
+    there = {file: part for file, part in before.items() if (ROOT / file).exists()}
+    page.write_text(page_of({**there, **parts_of_run(run)}))
     KEPT.parent.mkdir(exist_ok=True)
-    KEPT.write_text(json.dumps({**kept, "seed": seed, "seconds": seconds}))
+    KEPT.write_text(json.dumps({**asdict(run), "failed": sorted(run.failed), "alone": sorted(run.alone)}))
     print(f"wrote {page}")
 
 
