@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -213,13 +213,18 @@ class Connectors(Transactions):
 
     def set_target_state(self, uid: str, state: str, *, who: str) -> None:
         """What the connector shall do: running, paused or stopped. Raises ConfigError for another word or no uid."""
+        self.set_target_states([uid], state, who=who)
+
+    def set_target_states(self, uids: Collection[str], state: str, *, who: str) -> None:
+        """The same of several: of all, or of none where it raises."""
         if state not in TARGET_STATES:
             raise ConfigError(f"{state!r} is not a target state", next_step=f"Use one of {', '.join(TARGET_STATES)}")
         with self._write() as connection:
-            locked(connection, uid)
-            before = connection.scalar(sa.select(CONNECTORS.c.target_state).where(CONNECTORS.c.uid == uid))
-            connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == uid).values(target_state=state))
-            note(connection, uid, "target state", who, detail={"before": before, "state": state})
+            for uid in sorted(uids):  # two that change the same ones wait for each other, and not in a circle
+                locked(connection, uid)
+                before = connection.scalar(sa.select(CONNECTORS.c.target_state).where(CONNECTORS.c.uid == uid))
+                connection.execute(CONNECTORS.update().where(CONNECTORS.c.uid == uid).values(target_state=state))
+                note(connection, uid, "target state", who, detail={"before": before, "state": state})
 
     def note_switch(self, uid: str, before: str, state: str, *, who: str) -> None:
         """Who has turned the scheduler's switch, which the ledger does not keep."""

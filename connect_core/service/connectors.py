@@ -102,21 +102,36 @@ def _schedules(opened: Opened, say: Say) -> Schedules:
 
 def set_state(opened: Opened, name: str, state: Wish) -> Json:
     """Raises Unreachable when there is an Airflow and it does not answer."""
+    (told,) = set_states(opened, [name], state)
+    return told
+
+
+def set_states(opened: Opened, names: Sequence[str], state: Wish) -> list[Json]:
+    """The ledger's part for all of them at once, or for none; then Airflow's switches, one after the other. Who is
+    stopped in the ledger begins no run, whatever its switch says.
+
+    Raises Unreachable when there is an Airflow and it does not answer.
+    """
     with control.airflow_of(opened.home, opened.settings) as airflow:
-        connector = opened.ledger.connector(name)
-        before = _wish(connector, control.switches(airflow) if airflow else None)
+        there = [opened.ledger.connector(name) for name in names]
+        switches = control.switches(airflow) if airflow else None
         kept = state if airflow is None or state == "stopped" else "running"
-        if connector.target_state != kept:
-            opened.ledger.set_target_state(connector.uid, kept, who=opened.settings.user)
+        if changed := [one.uid for one in there if one.target_state != kept]:
+            opened.ledger.set_target_states(changed, kept, who=opened.settings.user)
         if airflow:
-            control.set_paused(airflow, name, state != "running")
-            if turned := kept_switches():
-                turned.forget()
-            if before != state:
-                opened.ledger.note_switch(connector.uid, before, state, who=opened.settings.user)
-            if state == "stopped":
-                control.end_runs(airflow, name)
-    return {"name": name, "uid": connector.uid, "before": before, "state": state}
+            for one in there:
+                _turn(opened, airflow, one, _wish(one, switches), state)
+    return [{"name": one.name, "uid": one.uid, "before": _wish(one, switches), "state": state} for one in there]
+
+
+def _turn(opened: Opened, airflow: Airflow, connector: Connector, before: str, state: Wish) -> None:
+    control.set_paused(airflow, connector.name, state != "running")
+    if turned := kept_switches():
+        turned.forget()
+    if before != state:
+        opened.ledger.note_switch(connector.uid, before, state, who=opened.settings.user)
+    if state == "stopped":
+        control.end_runs(airflow, connector.name)
 
 
 def delete(opened: AtWork, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:

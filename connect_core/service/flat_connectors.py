@@ -105,15 +105,14 @@ def set_state(name: str, state: Wish) -> None:
 
 
 def set_all(state: Wish) -> list[str]:
-    """Of all that are shown and that the caller may change; their names. Where one cannot be told, those before it have
-    been. Raises NotAllowed where the caller may change none."""
+    """Of all that are shown and that the caller may change; their names. Raises NotAllowed where the caller may change
+    none."""
     there = [name for name in _shown() if callers.may("operator", name)]
     if not there:
         callers.require("operator")
     else:
         with reading() as opened:
-            for name in there:
-                connectors.set_state(opened, name, state)
+            connectors.set_states(opened, there, state)
     return there
 
 

@@ -137,6 +137,16 @@ def test_target_states(ledger: Ledger) -> None:
         ledger.set_target_state("0" * 12, "paused", who="bob")
 
 
+def test_target_states_of_several_are_stored_all_or_none(ledger: Ledger) -> None:
+    uids = [ledger.apply(name, {"name": name}, who="ann").connector.uid for name in ("a", "b")]
+    with pytest.raises(ConfigError):
+        ledger.set_target_states([*uids, "z" * 12], "stopped", who="bob")
+    assert {one.target_state for one in ledger.connectors()} == {"running"}
+    ledger.set_target_states(uids, "stopped", who="bob")
+    assert {one.target_state for one in ledger.connectors()} == {"stopped"}
+    assert [entry.action for uid in uids for entry in ledger.audit(uid)][:1] == ["target state"]
+
+
 def test_an_unknown_revision_is_told(ledger: Ledger) -> None:
     uid = ledger.apply("orders", {}, who="ann").connector.uid
     with pytest.raises(ConfigError, match="no revision 9"):

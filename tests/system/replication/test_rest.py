@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -117,6 +117,34 @@ def test_a_server_that_is_killed_has_created_whole_connectors_or_none(bare_site:
         assert all(one["info"]["config"]["filename"] == f"{name[1:]}.txt" for name, one in there.items())
 
 
+@pytest.mark.parametrize("ms", [40, 80, 120, 200, 300])
+def test_a_server_that_is_killed_has_applied_a_folder_whole_or_not_and_stopped_all_or_none(
+    bare_site: Site, ms: int
+) -> None:
+    names = [f"c{number}" for number in range(200)]
+    ends = {name: {"source": {"file": {"path": f"{name}.log"}}, "sink": {"file": {"path": name}}} for name in names}
+    documents = [{"version": 1, "name": name, **ends[name]} for name in names]
+
+    def there() -> list[str]:
+        with served(bare_site) as (client, _):
+            return sorted(client.get("/connectors/list").json()["body"])
+
+    def killed(call: Callable[[httpx.Client], httpx.Response]) -> None:
+        with served(bare_site) as (client, process):
+            Timer(ms / 1000, process.kill).start()
+            with suppress(httpx.TransportError):
+                assert call(client).status_code == 200
+            process.wait(60)
+
+    killed(lambda client: client.post("/api/v1/apply", json={"documents": documents}))
+    assert there() in ([], sorted(names))
+    with served(bare_site) as (client, _):
+        assert client.post("/api/v1/apply", json={"documents": documents}).status_code == 200
+    assert there() == sorted(names)
+    killed(lambda client: client.get("/connectors/stopAll"))
+    assert there() in ([], sorted(names))
+
+
 def test_of_many_changes_at_once_each_that_is_answered_counts(bare_site: Site) -> None:
     with served(bare_site) as (client, _):
         create(client, "in", **source("t"))
@@ -125,14 +153,14 @@ def test_of_many_changes_at_once_each_that_is_answered_counts(bare_site: Site) -
             return create(client, "in", **source("t", note_number=str(number), errors_retry_timeout=str(number)))
 
         with ThreadPoolExecutor(8) as threads:
-            told = list(threads.map(change, range(40)))
+            told = list(threads.map(change, range(100)))
         assert all("note.number" in one["message"] for one in told)  # no key of theirs, and nothing is changed by it
 
         def known(number: int) -> dict[str, Any]:
             return create(client, "in", **source("t", errors_retry_timeout=str(number)))
 
         with ThreadPoolExecutor(8) as threads:
-            told = list(threads.map(known, range(40)))
+            told = list(threads.map(known, range(200)))
         taken = [one["body"]["errors.retry.timeout"] for one in told if "status" in one]
         config = client.get("/connectors/in/config").json()["body"]["config"]
         assert config["errors.retry.timeout"] in taken
