@@ -27,15 +27,16 @@ check: ready  ## for daily work: lint, unit tests, and the contract tests that n
 	@$(MAKE) --no-print-directory -j 2 lint test-without-servers
 
 # More processes than processors: some tests wait for a clock. The files that wait longest come first, so that none of
-# them ends alone. Hypothesis tries fewer examples than in `make test`.
+# them ends alone.
 test-without-servers: ready
-	@$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile daily -m "not server" \
-		$(PYTEST_OPTIONS) tests/contract tests/unit
+	@$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) \
+		tests/contract tests/unit
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
 faults: ready-for-tests  ## the whole fault matrix with real servers, two and a half hours; FILES="…" runs some, SEED=n repeats one, AGAIN=1 what failed; writes docs/faults.md
+	@$(if $(FILES)$(AGAIN),:,$(RUN) -m pytest -q -n 2 --hypothesis-profile thorough -m hypothesis tests/contract tests/unit)
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(AGAIN),--again) $(FILES)
 
 attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)

@@ -107,6 +107,7 @@ def run(tests: Sequence[str], folder: Path) -> dict[str, Ending]:
     told = folder / "verdicts.json"
     told.unlink(missing_ok=True)  # of the copy that this one was made from
     options = ["-q", "-p", "tests.guards.verdicts", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+    options += ["--hypothesis-profile", "thorough"]  # what a mechanism prevents may be one example of many
     environment = {**os.environ, "PYTHONPATH": str(folder), verdicts.FILE: str(told)}
     command = [sys.executable, "-m", "pytest", *options, *tests]
     with open(folder / "pytest.log", "w") as log:

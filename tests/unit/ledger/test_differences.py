@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.ledger.differences import differences
@@ -35,7 +35,6 @@ def test_each_changed_field_is_a_line(old: dict[str, Any], new: dict[str, Any], 
     assert differences(old, new) == lines
 
 
-@settings(max_examples=50)
 @given(DOCUMENTS, DOCUMENTS)
 def test_no_line_means_equal(old: dict[str, Any], new: dict[str, Any]) -> None:
     same = json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.pipeline.keyed_rows import key_writer, row_reader
@@ -146,7 +146,6 @@ def test_change_events_get_the_key_of_their_row() -> None:
 
 
 @given(rows(), st.sampled_from(["json", "json-schema"]), st.sampled_from(["", "key_", "ключ."]))
-@settings(max_examples=150, deadline=None)
 def test_a_key_that_is_written_is_read_as_it_was(made: tuple[Type, pa.StructArray], form: str, prefix: str) -> None:
     of, some = made
     names = [name for name, _ in of.fields]
@@ -164,7 +163,6 @@ def test_a_key_that_is_written_is_read_as_it_was(made: tuple[Type, pa.StructArra
 
 
 @given(st.lists(st.tuples(st.none() | st.text() | st.just('{"id":1}'), st.binary() | st.just(ANN)), max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason(given: list[tuple[str | None, bytes]]) -> None:
     made = shaped({"parse": KEYED, "encode": {"format": "json"}}, *given)
     fits = [place for place, (key, value) in enumerate(given) if (key, value) == ('{"id":1}', ANN)]

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.planning import Assignment, Share, assigned
@@ -25,7 +25,6 @@ def play(steps: list[tuple[list[Partition], int, str]]) -> list[Assignment]:
     return history
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_slots_are_numbered_without_a_hole_and_never_change(steps: list[tuple[list[Partition], int, str]]) -> None:
     history = play(steps)
@@ -35,7 +34,6 @@ def test_slots_are_numbered_without_a_hole_and_never_change(steps: list[tuple[li
             assert after.shares[partition].slot == share.slot
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_every_partition_has_one_task_that_exists(steps: list[tuple[list[Partition], int, str]]) -> None:
     seen: set[Partition] = set()
@@ -46,7 +44,6 @@ def test_every_partition_has_one_task_that_exists(steps: list[tuple[list[Partiti
         assert after.tasks == tasks
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_tasks_stay_within_a_version_and_a_version_changes_only_with_tasks_or_strategy(
     steps: list[tuple[list[Partition], int, str]],
@@ -59,7 +56,6 @@ def test_tasks_stay_within_a_version_and_a_version_changes_only_with_tasks_or_st
             assert before.shares.items() <= after.shares.items()
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_the_load_is_even(steps: list[tuple[list[Partition], int, str]]) -> None:
     for after in play([(partitions, tasks, "even") for partitions, tasks, _ in steps])[1:]:
@@ -68,7 +64,6 @@ def test_the_load_is_even(steps: list[tuple[list[Partition], int, str]]) -> None
         assert max(counts) - min(counts) <= 1
 
 
-@settings(max_examples=50)
 @given(PARTITIONS, PARTITIONS, st.integers(1, 5), st.randoms())
 def test_the_order_of_the_input_means_nothing(
     known: list[Partition], new: list[Partition], tasks: int, random: st.DataObject
@@ -82,7 +77,6 @@ def test_the_order_of_the_input_means_nothing(
 KEYS = st.sets(st.text(min_size=1, max_size=20), min_size=1, max_size=300)
 
 
-@settings(max_examples=50)
 @given(KEYS, st.integers(1, 12))
 def test_another_task_takes_partitions_by_hash_and_no_other_move(keys: set[str], tasks: int) -> None:
     partitions = [Partition(key) for key in keys]

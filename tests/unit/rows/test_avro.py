@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rows.avro_frames import fingerprint, frame, split_frame
@@ -94,7 +94,6 @@ AVRO_TYPES = _structs(
 
 
 @given(rows(AVRO_TYPES), st.sampled_from(["plain", "single-object", "registry"]))
-@settings(max_examples=200, deadline=None)
 def test_rows_that_are_written_are_read_as_they_were(made: tuple[Type, pa.StructArray], framing: Framing) -> None:
     of, some = made
     schema = rows_schema(of, "Row")
@@ -419,7 +418,6 @@ def _bodies(draw: st.DrawFn) -> bytes | None:
 
 
 @given(st.lists(_bodies(), max_size=8), st.sampled_from([SCHEMA, STRICT, DROPPED]))
-@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason(some: list[bytes | None], schema: Any) -> None:
     values = pa.array(some, pa.binary())
     reader = AvroReader(WIDE, "plain", {None: schema}, unknown="drop")
@@ -569,7 +567,6 @@ _SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(_SCHEMAS, st.lists(st.binary(max_size=20), max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_whatever_schema_comes_is_one_or_has_a_reason(schema: Any, bodies: list[bytes]) -> None:
     top = {"type": "record", "name": "Top", "fields": [{"name": "x", "type": schema}]}
     for one in (schema, top):

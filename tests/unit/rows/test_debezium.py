@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rows.debezium_reading import DebeziumReader
@@ -70,7 +70,6 @@ def test_a_value_that_the_event_does_not_have_is_none_of_the_row() -> None:
 
 
 @given(rows(), st.booleans(), st.data())
-@settings(max_examples=80, deadline=None)
 def test_changes_that_are_written_are_read_as_they_were(
     made: tuple[Type, pa.StructArray], schemas: bool, data: st.DataObject
 ) -> None:
@@ -108,7 +107,6 @@ BODIES = st.one_of(
 
 
 @given(st.lists(BODIES, max_size=8), st.sampled_from(["reject", "drop"]))
-@settings(max_examples=120, deadline=None)
 def test_whatever_comes_is_a_change_or_has_a_reason(
     some: list[bytes | None], unknown: Literal["reject", "drop"]
 ) -> None:

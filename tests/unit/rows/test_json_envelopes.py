@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rows.envelope_schemas import NAMES, Flavor
@@ -44,7 +44,6 @@ def logical(name: str, kind: str, **parameters: str) -> dict[str, Any]:
 
 
 @given(rows(), st.sampled_from(FLAVORS))
-@settings(max_examples=200, deadline=None)
 def test_rows_that_are_written_are_read_as_they_were(made: tuple[Type, pa.StructArray], flavor: Flavor) -> None:
     of, some = made
     texts, unfit = written_envelopes(some, flavor)
@@ -95,7 +94,6 @@ def _pair(made: tuple[object, object, bool]) -> bytes:
 
 
 @given(st.lists(_bodies(), max_size=8), st.sampled_from(["reject", "drop"]))
-@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason(some: list[bytes | None], unknown: Literal["reject", "drop"]) -> None:
     values = pa.array(some, pa.binary())
     reader = EnvelopeReader(WIDE, unknown=unknown)

@@ -39,7 +39,6 @@ JSON = st.recursive(
 
 
 @given(rows())
-@settings(max_examples=150, deadline=None)
 def test_rows_that_are_written_are_read_as_they_were(made: tuple[Type, pa.StructArray]) -> None:
     one, some = made
     texts, unfit = written(some)
@@ -62,7 +61,6 @@ def whole(read: Read, values: int) -> None:
 
 
 @given(st.data(), st.sampled_from(["reject", "drop"]))
-@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_row_or_has_a_reason_whatever_it_comes_with(data: st.DataObject, unknown: Unknown) -> None:
     some = data.draw(st.lists(_texts(data), max_size=8))
     begin = data.draw(st.integers(0, len(some)))

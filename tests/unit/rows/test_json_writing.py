@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rows import json_writing
@@ -125,7 +125,6 @@ def test_what_is_beneath_a_missing_value_does_not_count() -> None:
 
 
 @given(st.lists(st.none() | TEXTS | st.text(st.sampled_from('\0\1\x1f\b\t\n\f\r "/\\a')), max_size=20), st.data())
-@settings(max_examples=150, deadline=None)
 def test_texts_are_escaped_as_by_the_standard_library(some: list[str | None], data: st.DataObject) -> None:
     begin = data.draw(st.integers(0, len(some)))
     column = pa.array(some, pa.string()).slice(begin)

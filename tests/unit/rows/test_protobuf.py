@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.rows.envelope_schemas import Misfit
@@ -425,7 +425,6 @@ def test_a_file_that_lacks_is_told_and_one_that_everybody_has_is_not_needed() ->
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.binary(max_size=3))
-@settings(deadline=None, max_examples=80)
 def test_any_descriptors_are_some_or_have_a_reason(noise: bytes, at: int, more: bytes) -> None:
     good = descriptor_set(proto3("int32 x = 1; I y = 2; message I { repeated string a = 1; }"))
     for content in (noise, good[:at] + more + good[at + len(more) :]):
@@ -568,7 +567,6 @@ PLAIN = struct_of(
 
 @pytest.mark.parametrize(("text", "of"), [(WIDE_TEXT, WIDE), (PLAIN_TEXT, PLAIN)])
 @given(st.data(), st.sampled_from(["plain", "registry"]))
-@settings(max_examples=60, deadline=None)
 def test_rows_that_are_written_are_read_as_they_were(
     text: str, of: Type, data: st.DataObject, framing: Framing
 ) -> None:
@@ -605,7 +603,6 @@ def _bodies(draw: st.DrawFn) -> bytes | None:
     ("text", "of", "unknown"), [(WIDE_TEXT, WIDE, "reject"), (PLAIN_TEXT, PLAIN, "drop"), (WIDE_TEXT, PLAIN, "drop")]
 )
 @given(st.lists(_bodies(), max_size=4))
-@settings(max_examples=80, deadline=None)
 def test_any_bytes_are_a_row_or_have_a_reason(
     text: str, of: Type, unknown: Unknown, bodies: list[bytes | None]
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.pipeline.conditions import compiled
@@ -128,7 +128,6 @@ def plain(values: list[Any]) -> list[Any]:
     return [(type(one), repr(one)) for one in values]
 
 
-@settings(max_examples=120, deadline=None)
 @given(pairs())
 def test_rows_mean_what_their_json_means(pair: tuple[RowFields, Fields, Any]) -> None:
     rows, parsed, shape = pair

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import Fatal, VersionMismatch
@@ -204,7 +204,6 @@ ROW = st.fixed_dictionaries(
 
 
 @given(st.lists(ROW, max_size=12), st.data())
-@settings(max_examples=60)
 def test_where_a_batch_is_split_changes_nothing(rows: list[dict[str, Any]], data: st.DataObject) -> None:
     shape = struct_of(FIELDS)
     whole = typed_rows(pa.array(rows, arrow_type(shape)))

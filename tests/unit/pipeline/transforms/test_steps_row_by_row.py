@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.pipeline.transforms.paths import Path, every_path, found, path_of, written
@@ -234,7 +234,6 @@ def one_by_one(rows: list[Row], steps: list[Step]) -> Iterator[tuple[int, Row | 
             yield place, now
 
 
-@settings(max_examples=200, deadline=None)
 @given(several(), st.integers(0, 2))
 def test_columns_go_through_steps_as_rows_do(case: tuple[Type, list[Row], list[Step]], begin: int) -> None:
     shape, rows, steps = case
@@ -248,7 +247,6 @@ def test_columns_go_through_steps_as_rows_do(case: tuple[Type, list[Row], list[S
     assert [list(one) for one in made.values()] == [list(one) for one in kept.values()]
 
 
-@settings(max_examples=50, deadline=None)
 @given(shapes())
 def test_a_path_is_read_as_it_was_written(shape: Type) -> None:
     for path in every_path(shape):

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connect_core.sdk.records import Partition
@@ -243,7 +243,6 @@ ENDINGS, PATTERNS = st.sampled_from(sorted(KINDS)), st.sampled_from(["app.log", 
 
 
 @given(operations=OPERATIONS, ending=ENDINGS, pattern=PATTERNS)
-@settings(max_examples=150, deadline=None)
 def test_whatever_rotation_does_each_line_is_read_once(operations: list[str], ending: str, pattern: str) -> None:
     with TemporaryDirectory() as folder:
         journey = Journey(Path(folder), ending, pattern).through(operations)
@@ -254,7 +253,6 @@ def test_whatever_rotation_does_each_line_is_read_once(operations: list[str], en
 @given(operations=OPERATIONS, ending=ENDINGS, pattern=PATTERNS)
 @example(["rotate", "write", "rotate", "read few", "read few", "compress", "compress"], ".gz", "app.log*")
 @example(["rotate", "write", "read", "rotate", "compress", "rotate", "compress", "compress"], ".gz", "app.log*")
-@settings(max_examples=150, deadline=None)
 def test_of_equal_lines_none_is_lost_or_repeated_without_a_word(
     operations: list[str], ending: str, pattern: str
 ) -> None:

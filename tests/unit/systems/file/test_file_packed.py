@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.errors import ContentRefused
@@ -275,7 +275,6 @@ def test_a_worker_that_does_not_reach_its_range_in_time_goes_on_next_time(tmp_pa
     cut=st.integers(0, 20),
     piece=st.integers(1, 50),
 )
-@settings(max_examples=300, deadline=None)
 def test_whatever_bytes_a_compressed_file_has(
     kind: str, members: list[bytes], behind: bytes, changed: tuple[int, int] | None, cut: int, piece: int
 ) -> None:
@@ -303,7 +302,6 @@ def test_whatever_bytes_a_compressed_file_has(
 
 
 @given(kind=st.sampled_from(sorted(KINDS)), text=st.binary(max_size=300), behind=st.binary(max_size=60))
-@settings(max_examples=150, deadline=None)
 def test_whatever_is_in_a_file_is_read_or_refused(kind: str, text: bytes, behind: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.log"

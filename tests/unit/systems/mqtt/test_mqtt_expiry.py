@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.sdk.records import Partition, encode_headers
@@ -185,7 +185,6 @@ def test_what_was_left_out_once_is_left_out_when_the_clock_goes_back() -> None:
     assert link.broker.kept[-1].left_out == known
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 80), max_size=4))
 def test_whoever_dies_wherever_each_record_is_delivered_or_late(seed: int, deaths: list[int]) -> None:
     chance = random.Random(seed)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.sdk.floors import next_floors
@@ -96,7 +96,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return Ledger(target, sink)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 40), st.none() | st.integers(0, 12)), max_size=12))
 def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(attempts: list[tuple[int, int | None]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from paho.mqtt import _packet
 from paho.mqtt.enums import MQTTProtocolVersion
@@ -131,7 +131,6 @@ def test_what_is_no_publish(command: int, sent: bytes, five: bool, why: str) -> 
 
 
 @given(st.integers(0, 15), st.binary(max_size=60), st.booleans())
-@settings(max_examples=2_000)
 def test_any_bytes_are_a_packet_or_none(flags: int, sent: bytes, five: bool) -> None:
     try:
         packet = read_publish(PUBLISH | flags, sent, five=five)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connect_core.errors import Retriable, TargetChanged
@@ -101,7 +101,6 @@ class World:
 ATTEMPTS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 10), st.booleans()), max_size=12)
 
 
-@settings(max_examples=300)
 @given(st.integers(1, 10), ATTEMPTS)
 def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
     group: int, attempts: list[tuple[int, int, bool]]
@@ -119,7 +118,6 @@ def test_whoever_dies_wherever_nothing_is_lost_and_repeats_are_told(
         assert world.told == 0
 
 
-@settings(max_examples=300)
 @given(st.integers(1, 10), ATTEMPTS)
 @example(10, [(10, 10, False)] * 8)
 def test_a_broker_that_has_lost_its_progress_costs_repeats_and_nothing_else(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.session_state import SessionState
@@ -39,7 +39,6 @@ TWO_ENDS_IN_A_BATCH = [("stay_in_the_middle", 3), ("leave", 3)]
 @pytest.mark.parametrize("say", [b"the same", None], ids=["one-payload", "different-payloads"])
 @given(actions=ACTIONS)
 @example(actions=[("publish", 5), ("receive", 5), ("acknowledge", 0), ("die", 0)])
-@settings(max_examples=150)
 def test_a_broker_that_counts_up_delivers_each_message_once(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
@@ -55,7 +54,6 @@ def test_a_broker_that_counts_up_delivers_each_message_once(
 @example(actions=[("publish", 5), ("receive", 5), ("lose_count", 5), ("publish", 5), ("glance", 1)])
 @example(actions=[("publish", 5), ("receive", 5), ("rewind", 4)])
 @example(actions=[("publish", 5), ("receive", 5), ("stay", 0), ("lose_count", 5), ("publish", 5), ("glance", 1)])
-@settings(max_examples=150)
 def test_a_broker_that_forgets_or_loses_count_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
@@ -71,7 +69,6 @@ def test_a_broker_that_forgets_or_loses_count_loses_nothing_and_repeats_are_coun
 @given(actions=ACTIONS)
 @example(actions=[("publish", 5), ("receive", 5), ("acknowledge", 0), ("answer", 9), *MORE, ("receive", 1), ("die", 0)])
 @example(actions=[("publish", 3), ("receive", 3), ("acknowledge", 0), ("settle", 0), *TWO_ENDS_IN_A_BATCH])
-@settings(max_examples=150)
 def test_a_broker_that_uses_ids_again_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:
@@ -88,7 +85,6 @@ def test_a_broker_that_uses_ids_again_loses_nothing_and_repeats_are_counted(
 @given(actions=ACTIONS)
 @example(actions=[("publish", 9), ("receive", 7), ("acknowledge", 0), ("answer", 2), ("die", 0)])
 @example(actions=[("publish", 9), ("receive", 3), ("settle", 0), ("receive", 7), ("acknowledge", 0), ("answer", 9)])
-@settings(max_examples=150)
 def test_a_broker_that_numbers_anew_loses_nothing_and_repeats_are_counted(
     tells: bool, say: bytes | None, actions: list[tuple[str, int]]
 ) -> None:

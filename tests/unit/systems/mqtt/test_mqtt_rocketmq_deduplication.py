@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.systems.mqtt.deduplication import (
@@ -209,7 +209,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(STEPS)
 def test_nothing_is_lost_and_repeats_are_counted(steps: list[tuple[str, int]]) -> None:
     """Devices that say one of three things; the broker itself is not killed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_core.sdk.kits.log_marks import Elsewhere, Mark
@@ -106,7 +106,6 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.integers(0, 3))
-@settings(max_examples=150, deadline=None)
 def test_whatever_stands_there_it_is_what_is_seen_one_by_one(pieces: list[list[bytes]], cut: int) -> None:
     properties = [text for piece in pieces for text in piece][cut:]
     assert together(properties) == one_by_one(properties)
