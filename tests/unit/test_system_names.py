@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,14 @@ MAY_NAME_SYSTEMS = {
 """Files and folders outside of a system's room that name one, and why."""
 
 
-def _named(path: Path) -> Iterator[str]:
-    """The systems that a file names in a text of its own, or imports something of."""
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def _named(path: Path) -> frozenset[str]:
+    """The systems that a file names in a text of its own, or imports something of. Read once: each exception asks."""
+    return frozenset(_names(ast.parse(path.read_text())))
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in SYSTEMS:
             yield str(node.value)
         elif isinstance(node, ast.Import):
@@ -60,7 +66,7 @@ def _of_others(path: Path) -> set[str]:
     """Those in whose room the file does not stand."""
     where = path.relative_to(ROOT).parts
     own = {where[1]} if where[0] == "systems" else set()
-    return set(_named(path)) - own
+    return {*_named(path)} - own
 
 
 def _stands_in(path: Path, place: str) -> bool:
@@ -70,7 +76,7 @@ def _stands_in(path: Path, place: str) -> bool:
 
 def test_there_are_systems_to_look_for() -> None:
     assert len(SYSTEMS) > 2
-    assert set(_named(ROOT / "systems" / "registry.py")) == set(SYSTEMS)
+    assert _named(ROOT / "systems" / "registry.py") == {*SYSTEMS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
