@@ -11,6 +11,7 @@ Sees the option models of systems, never their drivers.
 
 from connect_core.config.checking import (
     Checked,
+    ExaminedBefore,
     check,
     check_beside,
     check_paths,
@@ -38,6 +39,7 @@ __all__ = [
     "Checked",
     "ConnectorDocument",
     "EngineOptions",
+    "ExaminedBefore",
     "LetterCiphers",
     "Resolved",
     "Settings",

@@ -95,6 +95,26 @@ class _Examined:
             yield Neighbour(name, self.written, source, self.second, selects=True, place=errors_sinks.PLACE)
 
 
+class ExaminedBefore:
+    """What was examined a moment ago, for who checks the same documents once more because others have changed: only
+    these are examined then. What stands between documents is looked at each time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, Path | None], tuple[object, Json | None, _Examined]] = {}
+
+    def examined(
+        self, written: Written, home: Path | None, settings: Settings, found: Mapping[str, Json] | None = None
+    ) -> _Examined:
+        name = written.data.get("name") if isinstance(written.data, dict) else None
+        inferred = (found or {}).get(str(name))
+        at = written.where, written.file
+        data, known, kept = self._kept.get(at, (None, None, None))
+        if kept is None or data != written.data or known != inferred:
+            kept = _examined(written, home, settings, found=found)
+            self._kept[at] = written.data, inferred, kept
+        return kept
+
+
 def check_paths(
     paths: Sequence[Path],
     home: Path | None,
@@ -112,17 +132,19 @@ def check_together(
     standing: Mapping[str, Json] | None = None,
     found: Mapping[str, Json] | None = None,
     beside: Sequence[StreamBeside] = (),
+    before: ExaminedBefore | None = None,
 ) -> list[Checked]:
     """All of them, with their examples, beside those of the connectors that there are (`standing`, by name) and the
     streams `beside` their live ones. `found` is what stands for `fields: infer`, by name: without it, what names fields
     is not checked. Raises one ConfigError with the faults of all of them."""
     faults = list(written.faults)
     documents = len(written.documents) + len({fault.path for fault in faults})
-    examined = [_examined(item, home, settings, found=found) for item in written.documents]
+    before = before or ExaminedBefore()
+    examined = [before.examined(item, home, settings, found) for item in written.documents]
     for item in examined:
         faults += [_in(item.written, fault) for fault in (*item.faults, *_unmet(item, settings))]
     faults += _twins(examined)
-    faults += _between(examined, standing or {}, home, settings, beside)
+    faults += _between(examined, standing or {}, home, settings, beside, before)
     if faults:
         raise ConfigError(
             f"{show_count(len(faults), 'fault')} in {show_count(documents, 'document')}", faults=tuple(faults)
@@ -345,12 +367,14 @@ def _between(
     home: Path | None,
     settings: Settings,
     beside: Sequence[StreamBeside] = (),
+    kept: ExaminedBefore | None = None,
 ) -> Iterator[Fault]:
     """Faults that a document has only beside others: those with it, and the connectors that stay as they are."""
+    kept = kept or ExaminedBefore()
     ours = [one for item in examined for one in item.neighbours()]
     names = {str(item.data.get("name")) for item in examined}
     rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
-    others = [each for one in rest for each in _examined(one, home, settings).neighbours()]
+    others = [each for one in rest for each in kept.examined(one, home, settings).neighbours()]
     for at, place, words in unfit_neighbours(ours, others, _of_streams(beside, home, settings)):
         yield _in(at.written, fault_at(place, words, at.written))
     for item in examined:

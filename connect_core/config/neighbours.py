@@ -13,7 +13,7 @@ from functools import cached_property
 
 from connect_core.config.endpoints import End
 from connect_core.config.written import Place, Written
-from connect_core.sdk.plugin import FilesRead, FilesWritten
+from connect_core.sdk.plugin import ConfiguredEnd, FilesRead, FilesWritten
 from connect_core.sdk.values import Json
 
 Wrong = tuple["Neighbour", Place, str]
@@ -50,14 +50,22 @@ class Neighbour:
     until: str = ""
 
     @cached_property
+    def source_end(self) -> ConfiguredEnd:
+        return self.source.configured()
+
+    @cached_property
+    def sink_end(self) -> ConfiguredEnd:
+        return self.sink.configured()
+
+    @cached_property
     def writes(self) -> FilesWritten:
-        end = self.sink.configured()
+        end = self.sink_end
         return end.plugin.files_written(end.options) or FilesWritten("", ())
 
     @cached_property
     def reads(self) -> FilesRead:
         """Looks for files."""
-        end = self.source.configured()
+        end = self.source_end
         read = end.plugin.files_read(end.options) if self.place == ("sink",) else None
         return read or FilesRead("", lambda written: False)
 
@@ -191,5 +199,5 @@ def _way_back(start: Neighbour, every: Sequence[Neighbour]) -> list[Neighbour]:
 
 def _feeds(writer: Neighbour, reader: Neighbour) -> bool:
     """Whether one reads what the other writes, and passes it on. No file is handed over."""
-    sink, source = writer.sink.configured(), reader.source.configured()
+    sink, source = writer.sink_end, reader.source_end
     return sink.name == source.name and sink.plugin.feeds(sink.options, source.options)

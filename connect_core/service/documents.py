@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect_core.config import Checked, Written, WrittenDocuments, difference, read_paths
+from connect_core.config import Checked, ExaminedBefore, Written, WrittenDocuments, difference, read_paths
 from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
@@ -29,6 +30,8 @@ __all__ = [
 
 _ByName = dict[str, "Connector"]
 Show = Callable[[list["Json"]], None]
+_CHECKS = 50
+"""So often documents are checked beside what others have stored since the last time. Only the first check is long."""
 
 
 def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) -> list[Json]:
@@ -91,7 +94,7 @@ def apply_written(
 ) -> list[Json]:
     """As `apply`, of documents that need be no files. `begins` is that of `apply_one`; `made_from` are by name the
     revisions that documents were made from, each as there. Of what others store meanwhile they are checked beside that,
-    too."""
+    too: raises WritersChanged where others store without end."""
     from connect_core.ledger import WritersChanged
 
     agreed: list[Json] = []
@@ -101,11 +104,11 @@ def apply_written(
             agree(changed)
             agreed[:] = changed
 
-    while True:
-        try:
-            return _applied(written, why, say, infer_again, agree_once, begins, made_from or {})
-        except WritersChanged:
-            continue
+    before = ExaminedBefore()
+    for _ in range(_CHECKS - 1):
+        with suppress(WritersChanged):
+            return _applied(written, why, say, infer_again, agree_once, begins, made_from or {}, before)
+    return _applied(written, why, say, infer_again, agree_once, begins, made_from or {}, before)
 
 
 def _applied(
@@ -116,12 +119,13 @@ def _applied(
     agree: Show,
     begins: str,
     made_from: Mapping[str, int],
+    before: ExaminedBefore,
 ) -> list[Json]:
     from connect_core.orchestration import control
 
     seen = _writers_seen()
     known, deleted = _known()
-    checked = _checked(written, known, infer_again)
+    checked = _checked(written, known, infer_again, before)
     changes = _changes(checked, known, deleted)
     if changed := [one for one in changes if _finds_others(one["name"], checked, known)]:
         agree(changed)
@@ -196,10 +200,13 @@ def options(system: str, key: str = "") -> list[Json]:
     return [fields_of(option) for option in found]
 
 
-def _checked(written: WrittenDocuments, known: _ByName, infer_again: bool) -> list[Checked]:
+def _checked(
+    written: WrittenDocuments, known: _ByName, infer_again: bool, before: ExaminedBefore | None = None
+) -> list[Checked]:
     home, settings = surroundings()
     standing = {name: one.document for name, one in known.items()}
-    return checked_together(written, home, settings, standing, again=infer_again, beside=_beside() if standing else ())
+    beside = _beside() if standing else ()
+    return checked_together(written, home, settings, standing, again=infer_again, beside=beside, before=before)
 
 
 def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:

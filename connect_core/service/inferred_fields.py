@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connect_core.config import Checked, Settings, StreamBeside, WrittenDocuments, check_together
+from connect_core.config import Checked, ExaminedBefore, Settings, StreamBeside, WrittenDocuments, check_together
 from connect_core.config.evolved_fields import kept_fields, told
 from connect_core.config.inferred_fields import described, stored_fields
 from connect_core.errors import ConfigError, Fault
@@ -29,12 +29,14 @@ def checked_together(
     looks: bool = True,
     again: bool = False,
     beside: Sequence[StreamBeside] = (),
+    before: ExaminedBefore | None = None,
 ) -> list[Checked]:
     """As `check_together`, with the fields of those that infer them: those in the `stored` document of their name, by
     default of `standing`; where there are none, or `again`, what the newest records of the source have. Unless it
     `looks`, no source is asked and those without stored fields stay without. Others have what runs have evolved beside
     their own. Raises ConfigError with all that cannot be found, and what a source fails with."""
-    first = check_together(written, home, settings, standing, beside=beside)
+    before = before or ExaminedBefore()
+    first = check_together(written, home, settings, standing, beside=beside, before=before)
     if again and not any(item.document.parse.infers for item in first):
         step = "Write parse: {format: json, fields: infer} where fields shall be found in the source"
         raise ConfigError("No document infers its fields", next_step=step)
@@ -53,7 +55,9 @@ def checked_together(
             faults.append(Fault(f"{item.where}: parse.fields", _words(error)))
     if faults:
         raise ConfigError("Fields cannot be inferred", faults=tuple(faults))
-    second = check_together(written, home, settings, standing, found, beside) if any(found.values()) else first
+    second = first
+    if any(found.values()):
+        second = check_together(written, home, settings, standing, found, beside, before)
     return [replace(one, notices=(*one.notices, *notices.get(one.document.name, ()))) for one in second]
 
 

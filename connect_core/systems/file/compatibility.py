@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from glob import has_magic
 
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, FilesRead, FilesWritten
 from connect_core.sdk.values import Json
@@ -33,12 +34,14 @@ def files_written(sink: Json) -> FilesWritten:
 def files_read(source: Json) -> FilesRead:
     """The files that are found now, and those that will be by their names."""
     pattern = str(source.get(_OPTION))
-    found = frozenset(map(os.path.realpath, expanded(pattern)))
+    # It may hold symbolic links.
+    forms = frozenset({pattern, without_links(pattern)})
+    found = frozenset({*map(os.path.realpath, expanded(pattern)), *(form for form in forms if not has_magic(form))})
+    wild = frozenset(filter(has_magic, forms))
     shared = bool(source.get(_SHARED, False))
-    return FilesRead(_OPTION, lambda written: _reads_one_of(pattern, found, written), _SHARED, shared)
+    return FilesRead(_OPTION, lambda written: _reads_one_of(wild, found, written), _SHARED, shared)
 
 
-def _reads_one_of(pattern: str, found: Collection[str], written: Sequence[str]) -> bool:
-    """The pattern may hold symbolic links."""
-    forms = (pattern, without_links(pattern))
-    return any(path in found or any(matches(path, form) for form in forms) for path in written)
+def _reads_one_of(wild: Collection[str], found: Collection[str], written: Sequence[str]) -> bool:
+    """Asked for each pair of many connectors."""
+    return any(path in found or any(matches(path, form) for form in wild) for path in written)
