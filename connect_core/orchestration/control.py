@@ -6,7 +6,6 @@ imports no Airflow.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from typing import TypeVar
 from connect_core.config import Settings
 from connect_core.errors import ConfigError, Retriable, Unreachable
 from connect_core.ledger import Backfill, new_run_id
-from connect_core.orchestration import names
+from connect_core.orchestration import names, parse_requests
 from connect_core.orchestration.rest import Airflow, NotThere
 from connect_core.replication.driver.status import Schedules, Switch
 
@@ -29,10 +28,7 @@ _DAG_FILE = Path("airflow", "dags", "replication.py")
 _SEEN_LIMIT_S = 15.0
 _ENDED_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.2
-_PARSED_ANYWAY_S, _OF_A_CONNECTOR_S = 3.0, 0.004
-"""A dag-processor takes a file for parsed that was touched while a parse of it was under way, and leaves the change for
-its next interval. A touch that lies so far ahead outlasts that parse, which takes longer with each connector: the file
-is parsed until its time has passed."""
+_PARSED_LIMIT_S = 20.0
 
 
 @contextmanager
@@ -54,20 +50,21 @@ def airflow_of(home: Path | None, settings: Settings) -> Iterator[Airflow | None
         yield airflow
 
 
-def parse_now(home: Path | None, settings: Settings, connectors: int) -> None:
-    """Asks for the DAGs of so many connectors to be made anew: one was applied or deleted. The local stack's
-    dag-processor sees the file touched; of another Airflow it is asked through any DAG of ours. Not being heard is no
-    failure: Airflow parses by itself every half minute."""
-    file = (home or Path()) / _DAG_FILE
+def parse_now(home: Path | None, settings: Settings) -> None:
+    """Asks for the DAGs to be made anew: a connector was applied or deleted. Of the local stack by the time of its DAG
+    file; of another Airflow through any DAG of ours. Not being heard is no failure: Airflow parses by itself every half
+    minute."""
     if not settings.airflow_url:
-        ahead = time.time() + _PARSED_ANYWAY_S + connectors * _OF_A_CONNECTOR_S
-        with suppress(FileNotFoundError):
-            os.utime(file, (ahead, ahead))
+        parse_requests.ask(_dag_file(home))
         return
     with suppress(Unreachable, ConfigError), airflow_of(home, settings) as airflow:
         known = airflow.dags(tag="waybill") if airflow else []
         if airflow and known:
             airflow.parse_now(known[0].dag_id)
+
+
+def _dag_file(home: Path | None) -> Path:
+    return (home or Path()) / _DAG_FILE
 
 
 def schedules(home: Path | None, settings: Settings) -> Schedules:
@@ -154,8 +151,18 @@ def end_runs(airflow: Airflow, connector: str) -> None:
             _outlasting(partial(_fail_active_runs, airflow, dag_id))
 
 
-def forget(airflow: Airflow, connector: str) -> None:
-    """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more."""
+def hold(airflow: Airflow, connector: str) -> None:
+    """No run of the connector's DAGs begins any more, whatever a parse stores that has read the ledger before."""
+    for dag_id in names.dag_ids(connector):
+        with suppress(NotThere):
+            airflow.pause(dag_id, True)
+
+
+def forget(airflow: Airflow, connector: str, home: Path | None, settings: Settings) -> None:
+    """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more, and no parse
+    of the local stack that still knows it. One of another Airflow may bring them back until the next."""
+    if not settings.airflow_url:
+        parse_requests.wait_until_begun(_dag_file(home), _PARSED_LIMIT_S)
     for dag_id in names.dag_ids(connector):
         with suppress(NotThere):
             _outlasting(partial(airflow.delete, dag_id))

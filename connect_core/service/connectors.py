@@ -144,10 +144,11 @@ def delete(opened: AtWork, name: str, *, force: bool, agree: Callable[[str], Non
         agree(connector.uid)
         with _cleaned_up(opened, connector, airflow, force, say) as notes:
             opened.ledger.delete(connector.uid, who=opened.settings.user, told=notes)
-        control.parse_now(opened.home, opened.settings, len(opened.ledger.connectors()))
+        control.parse_now(opened.home, opened.settings)
         if airflow:
+            control.hold(airflow, name)
             control.end_runs(airflow, name)
-            control.forget(airflow, name)
+            control.forget(airflow, name, opened.home, opened.settings)
     return {"name": name, "uid": connector.uid, "deleted": True, "notes": notes}
 
 

@@ -148,7 +148,7 @@ def _applied(
         for change in changes:
             connector = applied[change["name"]].connector
             change |= {"uid": connector.uid, "revision": connector.revision}
-        control.parse_now(opened.home, opened.settings, len(known.keys() | documents.keys()))
+        control.parse_now(opened.home, opened.settings)
     return changes
 
 

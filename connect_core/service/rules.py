@@ -132,5 +132,5 @@ def _made_of(opened: Opened, old: Connector, change: RuleChange, why: str, dry_r
         told["revision"] = applied.connector.revision
         from connect_core.orchestration import control
 
-        control.parse_now(opened.home, opened.settings, len(standing))
+        control.parse_now(opened.home, opened.settings)
     return told

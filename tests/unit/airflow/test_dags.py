@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,9 +21,10 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from airflow.timetables.simple import ContinuousTimetable
 
-from connect_core.airflow import dags
+from connect_core.airflow import dags, register
 from connect_core.airflow.dags import dags_of, made
 from connect_core.ledger import Connector, Ledger
+from connect_core.orchestration import parse_requests
 from connect_core.systems import SYSTEMS
 from tests.installing import install
 
@@ -241,6 +243,24 @@ def test_the_dag_file_registers_them(home: Path) -> None:
     namespace: dict[str, Any] = {}
     exec((Path(__file__).parents[3] / "dags" / "replication.py").read_text(), namespace)
     assert isinstance(namespace["replicate.orders"], DAG)
+
+
+def test_a_parse_that_was_asked_for_has_begun_and_a_task_begins_none(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Context:
+        dag_id: str | None = "replicate.copies"
+
+    monkeypatch.setattr("airflow.sdk.get_parsing_context", Context)
+    monkeypatch.setattr(dags, "get_parsing_context", Context)
+    file = tmp_path / "replication.py"
+    file.touch()
+    parse_requests.ask(file)
+    register({"__file__": str(file)})
+    assert file.stat().st_mtime > time.time() + 30
+    Context.dag_id = None
+    register({"__file__": str(file)})
+    assert file.stat().st_mtime <= time.time()
 
 
 @pytest.mark.parametrize("engine", ["inline", "submit"])

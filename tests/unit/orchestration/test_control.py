@@ -224,14 +224,3 @@ def test_without_airflow_the_ledger_says_what_a_connector_shall_do(applied: Path
 def test_the_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYBILL_AIRFLOW_PASSWORD", "hunter2")
     assert "hunter2" not in repr(load_settings())
-
-
-def test_a_touch_outlasts_a_parse_that_is_under_way(tmp_path: Path) -> None:
-    """A parse of 1,000 connectors takes 4 s: a change that comes in the middle must be parsed once more."""
-    file = tmp_path / control._DAG_FILE
-    file.parent.mkdir(parents=True)
-    file.touch()
-    for connectors, parse_s in ((1, 1), (1000, 4), (5000, 20)):
-        control.parse_now(tmp_path, load_settings(), connectors)
-        assert file.stat().st_mtime > time.time() + parse_s
-    control.parse_now(tmp_path / "without-a-stack", load_settings(), 1)

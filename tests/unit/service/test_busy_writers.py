@@ -24,7 +24,9 @@ def many(folder: Path) -> Path:
     """A folder with some documents."""
     (folder / "many").mkdir()
     for name in NAMES:
-        text = f"version: 1\nname: {name}\nsource: {{file: {{path: logs/{name}}}}}\nsink: {{file: {{path: out/{name}}}}}\n"
+        text = (
+            f"version: 1\nname: {name}\nsource: {{file: {{path: logs/{name}}}}}\nsink: {{file: {{path: out/{name}}}}}\n"
+        )
         (folder / "many" / f"{name}.yaml").write_text(text)
     return folder / "many"
 
