@@ -54,12 +54,12 @@ def probe_sink(options: Json) -> Iterator[ProbeResult]:
         yield from _markers(asking, given)
 
 
-def server_probed(asking: Cursor, where: str) -> Iterator[ProbeResult]:
+def server_probed(asking: Cursor, where: str, *, may_be_read_only: bool = False) -> Iterator[ProbeResult]:
     asking.execute("SELECT @@read_only, @@innodb_flush_log_at_trx_commit")
     read_only, flushed = asking.fetchone() or (0, 1)
     server = server_of(asking.connection)
     name = f"{where} answers, {'MariaDB' if server.is_mariadb else 'MySQL'} {server.version}"
-    yield ProbeResult(not read_only, f"{name}{', which is read-only' if read_only else ''}")
+    yield ProbeResult(may_be_read_only or not read_only, f"{name}{', which is read-only' if read_only else ''}")
     if flushed != 1:
         words = f"innodb_flush_log_at_trx_commit is {flushed}: a crash may lose what was committed and has a receipt"
         yield ProbeResult(True, words)

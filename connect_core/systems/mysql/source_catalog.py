@@ -55,11 +55,13 @@ def tables_there(asking: Cursor) -> list[str]:
 
 
 def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
-    """Raises Unreachable where it is not there, Refused by a server that gets rows from another one, and ConfigError
-    with the first thing for which rows of it could be lost or changed."""
+    """Raises Unreachable where it is not there, Refused by a server that gets rows from another one where that matters,
+    and ConfigError with the first thing for which rows of it could be lost or changed."""
     place = options.split(options.table)
     where = f"{options.address}/{options.table}"
-    is_mariadb = _check_server(asking, where)
+    is_mariadb = _check_version(asking, where)
+    if not options.bulk:  # a pass over all rows needs no order in which they came
+        _check_standing(asking, where, is_mariadb=is_mariadb)
     table = read_table(asking, place)
     if table is None:
         step = "Create it, or name another one; the next attempt looks again"
@@ -76,17 +78,21 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
     return MysqlSourceTable(place, origin, ids, counts, rows, is_mariadb, time)
 
 
-def _check_server(asking: Cursor, where: str) -> bool:
+def _check_version(asking: Cursor, where: str) -> bool:
     """Whether it is MariaDB."""
     server = server_of(asking.connection)
     numbers = tuple(map(int, re.findall(r"\d+", server.version)[:2]))
     if numbers < _OLDEST[server.is_mariadb]:
         words = f"The server is {server.version}: a restart of such a one may give numbers of rows again"
         raise Refused(words, where=where, next_step="Upgrade it: MySQL 8.0, MariaDB 10.5 or newer")
-    if reason := gets_rows_from_others(asking, is_mariadb=server.is_mariadb):
-        words = f"The server {reason}, so rows with lower numbers may come later and nobody sees who brings them"
-        raise Refused(words, where=where, next_step="Name a server that does not as host: the primary one")
     return server.is_mariadb
+
+
+def _check_standing(asking: Cursor, where: str, *, is_mariadb: bool) -> None:
+    if reason := gets_rows_from_others(asking, is_mariadb=is_mariadb):
+        words = f"The server {reason}, so rows with lower numbers may come later and nobody sees who brings them"
+        step = "Name a server that does not as host: the primary one; or write bulk: true, and each run reads all rows"
+        raise Refused(words, where=where, next_step=step)
 
 
 def gets_rows_from_others(asking: Cursor, *, is_mariadb: bool) -> str:

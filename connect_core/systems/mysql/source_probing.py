@@ -35,7 +35,7 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
     given = MysqlSourceOptions.model_validate(options)
     where = given.address
     with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
-        yield from server_probed(asking, where)
+        yield from server_probed(asking, where, may_be_read_only=given.bulk)
         if given.tables:
             yield from each_probed(given.named_tables, tables_there(asking), given.of_table, partial(_probed, asking))
         else:

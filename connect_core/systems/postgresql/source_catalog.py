@@ -95,10 +95,10 @@ def tables_there(asking: cursor) -> list[str]:
 
 
 def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceTable:
-    """Raises Unreachable where it is not there, Refused by a server that shows no locks, and ConfigError with the first
-    thing for which rows of it could be lost or changed."""
+    """Raises Unreachable where it is not there, Refused by a server that shows no locks where these matter, and
+    ConfigError with the first thing for which rows of it could be lost or changed."""
     where = f"{options.address}/{options.table}"
-    cluster = _cluster(asking, where)
+    cluster = _cluster(asking, where, locks_matter=not options.bulk)
     table, (number, kind, has_parts) = read_table(asking.connection, options.table), _class(asking, options, where)
     if kind not in "rp":
         raise ConfigError("This is no table", where=where, next_step="Name a table; views have no rows of their own")
@@ -146,12 +146,13 @@ def _misfit_of_time(column: TableColumn | None, name: str) -> tuple[str, str] | 
     return None
 
 
-def _cluster(asking: cursor, where: str) -> str:
+def _cluster(asking: cursor, where: str, *, locks_matter: bool) -> str:
     asking.execute(_SERVER)
     is_standby, version, encoding, system, database = asking.fetchone() or (True, 0, "", 0, 0)
-    if is_standby:
+    if is_standby and locks_matter:
         words = "The server is a standby: it does not show which transactions still write"
-        raise Refused(words, where=where, next_step="Name the primary server as host")
+        step = "Name the primary server as host; or write bulk: true, and each run reads all rows"
+        raise Refused(words, where=where, next_step=step)
     if version < OLDEST:
         raise Refused("The server is older than PostgreSQL 12", where=where, next_step="Upgrade it")
     if encoding == "SQL_ASCII":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable
 
 import pytest
@@ -159,11 +160,36 @@ def test_it_needs_numbers_that_tell_rows_apart(system: ChangedCase) -> None:
         system.whole(timestamp="at")
 
 
-def test_a_probe_says_so(system: ChangedCase) -> None:
+def probed(system: ChangedCase) -> dict[str, bool]:
     timed = ("timestamp", "delay_s")
     options = {name: one for name, one in system.options.items() if name not in timed}
-    probed = (probe_source if isinstance(system, ChangedCaseOfMysql) else probe)({**options, "bulk": True})
-    said = {one.what: one.ok for one in probed}
+    found = (probe_source if isinstance(system, ChangedCaseOfMysql) else probe)({**options, "bulk": True})
+    return {one.what: one.ok for one in found}
+
+
+def test_a_server_that_takes_no_writes_is_read(system: ChangedCase) -> None:
+    """By a user who may only read: nothing depends on who else writes. A standby of PostgreSQL is another test."""
+    system.append([b"one"])
+    user, is_mysql = f"r{uuid.uuid4().hex[:8]}", isinstance(system, ChangedCaseOfMysql)
+    named = f"{user}@'127.0.0.1'" if is_mysql else user
+    system.database.run(
+        f"CREATE USER {named}" if is_mysql else f"CREATE ROLE {user} LOGIN", f"GRANT SELECT ON t TO {named}"
+    )
+    system.options = {**system.options, "user": user}
+    if is_mysql:
+        system.database.run("SET GLOBAL read_only = 1")
+    try:
+        assert bodies(Follower(system.whole()).run()) == ["one"]
+        assert all(probed(system).values())
+    finally:
+        if is_mysql:
+            system.database.run("SET GLOBAL read_only = 0", f"DROP USER {named}")
+        else:
+            system.database.run(f"REVOKE ALL ON t FROM {user}", f"DROP ROLE {user}")
+
+
+def test_a_probe_says_so(system: ChangedCase) -> None:
+    said = probed(system)
     assert said["each run reads all of them again"]
     assert all(said.values())
     assert not any("transactions" in what for what in said)

@@ -51,13 +51,20 @@ class Server:
         shutil.rmtree(self.data)
         copy.rename(self.data)
 
+    def standing_by(self) -> None:
+        """It begins as a standby, and stays one."""
+        self._begin("standby.signal")
+
     def promoted(self) -> None:
         """It begins as a standby whose primary is gone."""
-        signal = self.data / "recovery.signal"
+        self._begin("recovery.signal")
+        wait_for(lambda: self.database.run("SELECT pg_is_in_recovery()") == [(False,)], "the promotion")
+
+    def _begin(self, as_: str) -> None:
+        signal = self.data / as_
         signal.touch()
         _owned_as(self.data, signal)
         self.up()
-        wait_for(lambda: self.database.run("SELECT pg_is_in_recovery()") == [(False,)], "the promotion")
 
 
 def _copied(source: str, target: str) -> str:
@@ -73,6 +80,10 @@ def _owned_as(one: Path, other: Path) -> None:
 
 @pytest.fixture
 def server(worker_folder: Path) -> Iterator[Server]:
+    yield from served(worker_folder)
+
+
+def served(worker_folder: Path) -> Iterator[Server]:
     home = worker_folder / f"failover-{uuid.uuid4().hex[:8]}" / ".waybill"
     made = Server(home)
     yield made
