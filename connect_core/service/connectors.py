@@ -25,7 +25,7 @@ from connect_core.service.opened import AtWork, Opened, Say, ledger_exists, read
 Wish = Literal["running", "paused", "stopped"]
 
 _LEFT_BEHIND = {
-    "source": "its sessions were not ended, and hold messages until they expire",
+    "source": "what its server keeps for it (sessions, a slot, requests for rows) was not removed, and stays there",
     "sink": "its progress was not cleared, and stays at the broker",
     "errors.sink": "its progress in errors.sink was not cleared, and stays at the broker",
 }
@@ -178,7 +178,7 @@ def _cleaned_up(
                     f"{error.what}; {connector.name} is stopped, and not deleted",
                     where=error.where,
                     next_step="Try again when no run and no backfill works for it (waybill backfills cancel) and the "
-                    f"broker answers; or `waybill connectors delete {connector.name} --force`: then the broker keeps "
+                    f"server answers; or `waybill connectors delete {connector.name} --force`: then the server keeps "
                     "its state of the connector",
                 ) from None
             notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]

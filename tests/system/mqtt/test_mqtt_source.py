@@ -251,7 +251,7 @@ def test_a_broker_that_is_not_there_keeps_a_connector_from_being_deleted(bare_si
     assert "in is stopped, and not deleted" in said
     assert "--force" in said
     assert bare_site.json("connectors", "show", "in")["state"] == "stopped"
-    assert "sessions were not ended" in bare_site.waybill("connectors", "delete", "in", "--yes", "--force")
+    assert "was not removed" in bare_site.waybill("connectors", "delete", "in", "--yes", "--force")
     assert bare_site.json("connectors", "list")["connectors"] == []
 
 

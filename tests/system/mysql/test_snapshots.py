@@ -78,6 +78,31 @@ def test_rows_come_once_more_when_somebody_asks(bare_site: Site, database: Datab
     ]
 
 
+def test_a_connector_that_is_deleted_leaves_no_request_behind(bare_site: Site, database: Database) -> None:
+    database.run(TABLE, "CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1)")
+    for name in ("a", "b"):
+        source = database.changes("orders", "others", snapshot="never")
+        bare_site.apply(name, {"source": source, "sink": {"file": {"path": f"{name}.jsonl"}}})
+        bare_site.waybill("run", name, "--engine", "inline")
+        bare_site.waybill("snapshot", name)
+    database.run("CREATE TABLE waybill_snapshot_rows (id int PRIMARY KEY)")
+    assert [of for _, of in requests(database)] == [1, 1]
+    bare_site.waybill("connectors", "delete", "a", "--yes")
+    assert [of for _, of in requests(database)] == [1]
+    assert database.run("SHOW TABLES LIKE 'waybill_snapshot_rows'") == []
+    bare_site.waybill("run", "b", "--engine", "inline")
+    assert len((bare_site.folder / "b.jsonl").read_text().splitlines()) == 1
+
+
+def requests(database: Database) -> list[Any]:
+    return database.run("SELECT connector, COUNT(*) FROM waybill_snapshots GROUP BY 1")
+
+
+def test_who_has_never_run_is_deleted_without_its_server(bare_site: Site, database: Database) -> None:
+    to_file(bare_site, database, port=1)
+    bare_site.waybill("connectors", "delete", "a", "--yes")
+
+
 def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Database) -> None:
     bare_site.settings.update(SHORT_LEASES)
     database.run(TABLE, "CREATE TABLE pairs (a int, id int, PRIMARY KEY (a, id))")

@@ -147,6 +147,15 @@ def tidy(asking: Cursor, options: MysqlChangesOptions, there: Sequence[WrittenNo
         asking.execute(f"DELETE FROM {NOTES} WHERE connector = %s AND number <= %s", (options.uid, highest))
 
 
+def forget(asking: Cursor, options: MysqlChangesOptions) -> None:
+    """Of a connector that is deleted: what nobody reads any more, and copies that one left which was killed."""
+    if there := written(asking, options):
+        tidy(asking, options, there)
+        with _alone(asking, options) as is_alone:
+            if is_alone:  # else the other one drops them
+                asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
+
+
 def request_snapshot(options: MysqlChangesOptions, tables: Sequence[str]) -> list[str]:
     """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
     Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""

@@ -52,6 +52,7 @@ PLUGIN = Plugin(
     title="Changes of tables of MySQL and MariaDB",
     source_options=MysqlChangesOptions,
     open_source=_source,
+    remote_state=("source",),
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     guarantee=_guarantee,
     probe=_probe,

@@ -76,6 +76,13 @@ class MysqlChangesSource(ChangeSource):
     def commit_offsets(self, positions: Mapping[Partition, Position]) -> None:
         """The server keeps no account of who has read its log."""
 
+    def delete_remote_state(self, known: Mapping[Partition, Position | None]) -> list[str]:
+        """One that has not begun has asked for nothing."""
+        if any(known.values()):
+            with self._database.asking() as asking:
+                chunks.forget(asking, self._options)
+        return []
+
     # -------------------------------------------------------------------------------------------------- what there is
 
     def _look(self, asking: Cursor, at: Position | None) -> Bounds:
