@@ -167,7 +167,7 @@ def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
     return iter(())
 
 
-def _no_snapshot(options: Json, evidence: Json) -> list[RowsLeft]:
+def _no_snapshot(options: Json, evidence: Json | None) -> list[RowsLeft]:
     return []
 
 
@@ -278,9 +278,9 @@ class Plugin:
     """Has all rows of these tables of a source come among their changes, once more where they came before; of all its
     tables where none is named. Takes the options of the source, and gives the names of the tables. None where there is
     no such thing."""
-    rows_left: Callable[[Json, Json], list[RowsLeft]] = _no_snapshot
+    rows_left: Callable[[Json, Json | None], list[RowsLeft]] = _no_snapshot
     """How far a snapshot has come, by the options of a source and the evidence of a committed position: the tables with
-    rows still to come, in their order."""
+    rows still to come, in their order. None is the evidence of a connector that has not begun."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
 

@@ -80,7 +80,7 @@ def _lag(opened: Opened, connector: Connector) -> Json:
     newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
     since = newest.settled_at if newest else connector.created_at
     alerts = load_document(connector.document).alerts
-    waiting = sum(preview.lag for preview in previews)
+    waiting, aside = sum(preview.lag for preview in previews), partition_states.of_previews(previews)
     return {
         "connector": connector.name,
         "lag": waiting,
@@ -92,17 +92,24 @@ def _lag(opened: Opened, connector: Connector) -> Json:
             {key: getattr(seen, key) for key in ("partition", "committed", "end", "lag", "waiting", "state")}
             for seen in previews
         ],
-        "aside": partition_states.of_previews(previews),
-        "snapshot": _rows_left(opened, connector),
+        "aside": aside,
+        "snapshot": _rows_left(opened, connector, is_told=bool(aside)),
     }
 
 
-def _rows_left(opened: Opened, connector: Connector) -> list[Json]:
-    """Of each table whose rows come by a snapshot, about how many are still to come."""
+def _rows_left(opened: Opened, connector: Connector, *, is_told: bool) -> list[Json]:
+    """Of each table whose rows come by a snapshot, about how many are still to come, also before the first run.
+    `is_told`: what is wrong with the source is said elsewhere."""
     source = opened.resolved(connector).source
     committed = opened.ledger.positions(connector.uid, LIVE, opened.ledger.assignment(connector.uid).shares)
+    begun: list[Json | None] = [at.evidence for at in committed.values() if at]
     asked = SYSTEMS[source.system].rows_left
-    return [one._asdict() for at in committed.values() if at for one in asked(reveal(source.options), at.evidence)]
+    try:
+        return [one._asdict() for evidence in begun or [None] for one in asked(reveal(source.options), evidence)]
+    except WaybillError:
+        if is_told:
+            return []
+        raise
 
 
 def _lag_or_why_not(opened: Opened, connector: Connector) -> Json:

@@ -111,6 +111,10 @@ def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Dat
     source = database.changes("orders", "pairs", snapshot="initial", snapshot_rows=50)
     limits = {"range_records": 300}
     bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "limits": limits})
+    assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
+        {"table": f"{database.name}.orders", "left": 1000, "rows": 1000},
+        {"table": f"{database.name}.pairs", "left": 1, "rows": 1},
+    ]
     bare_site.fault("settled")
     run(bare_site, code=-9)
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
@@ -119,6 +123,15 @@ def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Dat
     ]
     run(bare_site)
     assert len(events(bare_site)) == 1001
+    assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == []
+
+
+def test_lag_of_who_has_never_run_says_what_is_wrong(bare_site: Site, database: Database) -> None:
+    """And nothing of rows where none are to come."""
+    database.run("CREATE TABLE orders (id int)", "INSERT INTO orders VALUES (1)")
+    to_file(bare_site, database)
+    assert "it has no primary key" in bare_site.waybill("lag", "a", code=2)
+    to_file(bare_site, database, snapshot="never")
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == []
 
 

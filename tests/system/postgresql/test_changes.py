@@ -321,6 +321,8 @@ def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Dat
     database.run(TABLE, "CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b))")
     database.run("INSERT INTO orders SELECT generate_series(1, 1000)", "INSERT INTO pairs VALUES (1, 1)", "ANALYZE")
     to_file(bare_site, database, "orders", "pairs", snapshot="initial", snapshot_rows=50)
+    before = bare_site.json("lag", "a")["connectors"][0]["snapshot"]
+    assert [(one["left"], one["rows"]) for one in before] == [(1000, 1000), (1, 1)]
     bare_site.fault("settled")  # what is written at once into the log
     run(bare_site, code=-9)
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [

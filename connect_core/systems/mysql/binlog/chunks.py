@@ -170,10 +170,12 @@ def request_snapshot(options: MysqlChangesOptions, tables: Sequence[str]) -> lis
     return [f"{schema}.{table}" for schema, table in asked]
 
 
-def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress) -> list[RowsLeft]:
-    """As the server estimates it."""
-    found, after, where = [], progress.after, options.address
+def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress | None) -> list[RowsLeft]:
+    """As the server estimates it. `progress` is None before the first run."""
+    found, where = [], options.address
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
+        after = progress.after
         for place in progress.tables:
             if (table := described(asking, place, where)) is not None:
                 rows = _estimated(asking, table, None)

@@ -36,15 +36,15 @@ def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
     return request_snapshot(MysqlChangesOptions.model_validate(options), tables)
 
 
-def _rows_left(options: Json, evidence: Json) -> list[RowsLeft]:
+def _rows_left(options: Json, evidence: Json | None) -> list[RowsLeft]:
     from connect_core.systems.mysql.binlog.source import progress_of
 
-    progress = progress_of(evidence)
-    if not progress.tables:
+    given, progress = MysqlChangesOptions.model_validate(options), progress_of(evidence or {})
+    if not progress.tables and (evidence is not None or given.snapshot == "never"):
         return []
     from connect_core.systems.mysql.binlog.chunks import rows_left
 
-    return rows_left(MysqlChangesOptions.model_validate(options), progress)
+    return rows_left(given, None if evidence is None else progress)
 
 
 PLUGIN = Plugin(

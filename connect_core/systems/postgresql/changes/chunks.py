@@ -83,10 +83,13 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
     return [f"{schema}.{table}" for schema, table in asked]
 
 
-def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress) -> list[RowsLeft]:
-    """As the server's planner estimates it, from the statistics of the tables."""
-    found, after, where = [], progress.after, options.address
+def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress | None) -> list[RowsLeft]:
+    """As the server's planner estimates it, from the statistics of the tables. `progress` is None before there is a
+    slot."""
+    found, where = [], options.address
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
+        progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
+        after = progress.after
         for schema, table in progress.tables:
             with _one_snapshot(asking):
                 of = _described(asking, schema, table, where)

@@ -36,15 +36,19 @@ def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
     return request_snapshot(PostgresChangesOptions.model_validate(options), tables)
 
 
-def _rows_left(options: Json, evidence: Json) -> list[RowsLeft]:
-    from connect_core.systems.postgresql.changes.source import progress_of
+def _rows_left(options: Json, evidence: Json | None) -> list[RowsLeft]:
+    from connect_core.systems.postgresql.changes.source import has_begun, progress_of
 
-    progress = progress_of(evidence)
-    if not progress.tables:
+    given, progress, begun = (
+        PostgresChangesOptions.model_validate(options),
+        progress_of(evidence or {}),
+        has_begun(evidence),
+    )
+    if not progress.tables and (begun or given.snapshot == "never"):
         return []
     from connect_core.systems.postgresql.changes.chunks import rows_left
 
-    return rows_left(PostgresChangesOptions.model_validate(options), progress)
+    return rows_left(given, progress if begun else None)
 
 
 PLUGIN = Plugin(

@@ -260,6 +260,11 @@ def _place_in(at: Position) -> Place | None:
     return Place(int(at.evidence[_AT]), int(at.evidence[_LSN]), progress_of(at.evidence))
 
 
+def has_begun(evidence: Json | None) -> bool:
+    """Whether there was a slot when the position was chosen."""
+    return evidence is not None and _LSN in evidence
+
+
 def progress_of(evidence: Json) -> SnapshotProgress:
     """How far a snapshot has come at a position."""
     said = evidence.get(_SNAPSHOT)
