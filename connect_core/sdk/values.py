@@ -99,8 +99,10 @@ class Bounds:
     has chosen where an unread partition begins, or has seen what a later look cannot see, at its position or where it
     begins anew behind what was read; the ledger keeps it. `later`: what is here came after the source had begun to
     look. A run that ends when everything is moved that was there at its begin leaves it to the next run. `partial`:
-    `end` is as far as the source has looked, and more was there already: such a run goes on to that. `failure` is why
-    this partition cannot be read now though the others can; nothing else here counts then.
+    `end` is as far as the source has looked, and more was there already: such a run goes on to that. `waits` is why
+    something that was there does not come yet, a sentence: the run says it when it ends, and a later one brings it.
+    `beside` is why a part of what was there cannot be read though the rest can: that is moved, then the run fails.
+    `failure` is why this partition cannot be read now though the others can; nothing else here counts then.
     """
 
     incarnation: int
@@ -115,6 +117,8 @@ class Bounds:
     chosen: bool = False
     later: bool = False
     partial: bool = False
+    waits: str = ""
+    beside: Failure | None = None
     failure: Failure | None = None
 
     @classmethod

@@ -33,6 +33,8 @@ class Lifecycle:
         self._states: dict[Partition, PartitionState] = {}
         self._ending: dict[Partition, str] = {}
         self._idle: set[Partition] = set()
+        self._waits: dict[Partition, str] = {}
+        self._beside: dict[Partition, Failure] = {}
         self.aside: dict[Partition, Failure] = {}
 
     # --------------------------------------------------------------------------------------------- what is to be read
@@ -72,6 +74,7 @@ class Lifecycle:
     ) -> dict[Partition, Bounds]:
         """Of what the source says, what can be planned: without partitions that failed, or were put aside before."""
         self.put_aside(failures)
+        self._left_where_it_is(bounds)
         there = {one: seen for one, seen in bounds.items() if one not in self.aside}
         self._idle = {one for one, seen in there.items() if has_nothing(seen)}
         gone = {one: self._ending[one] for one in self._ending.keys() & self._idle if not there[one].grows}
@@ -82,6 +85,15 @@ class Lifecycle:
         ]
         self._keep({one: PartitionState("active") for one in back})
         return there
+
+    def _left_where_it_is(self, bounds: Mapping[Partition, Bounds]) -> None:
+        """What this look saw of it counts: it may come with the next one."""
+        waits = {**self._waits, **{one: seen.waits for one, seen in bounds.items()}}
+        self._waits = {one: why for one, why in waits.items() if why}
+        beside = {one: seen.beside for one, seen in bounds.items() if seen.beside}
+        new = {one: failure for one, failure in beside.items() if one not in self._beside}
+        self._say([f"{one.key}: the rest continues: {failure.as_error()}" for one, failure in new.items()])
+        self._beside = {one: why for one, why in self._beside.items() if one not in bounds} | beside
 
     def put_aside(self, failures: Mapping[Partition, Failure]) -> None:
         """Nothing more is planned of these in this run. The first failure of each counts."""
@@ -104,10 +116,12 @@ class Lifecycle:
         self._ending |= {partition: gap.reason for partition, gap in told if not gap.warns}
 
     def conclude(self) -> None:
-        """When everything that can be moved is: raises why partitions were put aside."""
+        """When everything that can be moved is: says what waits, and raises why partitions were put aside, or parts of
+        them left."""
         self._heal(self._idle)
-        if self.aside:
-            raise put_aside_error({one.key: failure for one, failure in self.aside.items()}, self._task.where())
+        self._say([f"{one.key}: {why}" for one, why in self._waits.items() if one not in self.aside])
+        if left := {**self._beside, **self.aside}:
+            raise put_aside_error({one.key: failure for one, failure in left.items()}, self._task.where())
 
     def _heal(self, partitions: Iterable[Partition]) -> None:
         back = [one for one in partitions if self._state(one) == "quarantined" and one not in self.aside]

@@ -25,6 +25,10 @@ class SnapshotProgress(NamedTuple):
         """When rows up to this key have come; None: when the first table has no more."""
         return SnapshotProgress(self.tables if last else self.tables[1:], last)
 
+    def later(self) -> SnapshotProgress:
+        """When the first table is read behind the others, from its begin."""
+        return SnapshotProgress((*self.tables[1:], *self.tables[:1]))
+
     def with_more(self, tables: tuple[Place, ...]) -> SnapshotProgress:
         """A table that is being read is read once more behind the others."""
         return self._replace(tables=(*self.tables, *tables))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.snapshot_log import Note
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource, progress_of
+from connect_core.systems.mysql.binlog.table_names import OURS
 from connect_core.systems.tables import taken_events
 from connect_core.systems.tables.snapshots import SnapshotProgress
 from tests.mariadb import Database, MariaDB
@@ -127,6 +129,75 @@ def test_a_row_that_is_being_changed_comes_when_that_has_ended(
         assert snapshot.come() == [("r", 1, "a")]
         session.commit()
     assert snapshot.come() == [("u", 2, "new"), ("r", 2, "new"), ("r", 3, "c")]
+
+
+def test_what_waits_is_said_with_its_table(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a look that could not write the next rows."""
+    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(chunks, "_TURN_S", 0)
+    assert snapshot.look(snapshot.at).waits == ""
+    snapshot.come()
+    chunks.request_snapshot(snapshot.options, ["rows_"])
+    snapshot.come()
+    with closing(snapshot.database.connected()) as session, session.cursor() as writing:
+        session.begin()
+        writing.execute("UPDATE rows_ SET body = 'new' WHERE id = 1")
+        seen = snapshot.look(snapshot.at)
+        assert f"rows of table {snapshot.database.name}.rows_ are still to come: another session has" in seen.waits
+        assert not seen.partial
+        session.rollback()
+        with chunks._alone(writing, snapshot.options):
+            assert "another connector of" in snapshot.look(snapshot.at).waits
+    assert snapshot.come() == ALL
+
+
+UNFIT_NOW = {
+    "no key": (["ALTER TABLE bad DROP PRIMARY KEY"], ["ALTER TABLE bad ADD PRIMARY KEY (id)"], "has no primary key"),
+    "no right": (["REVOKE SELECT ON {0}.bad FROM {1}"], ["GRANT SELECT ON {0}.bad TO {1}"], "may not read table"),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT_NOW)
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_table_that_becomes_unfit_holds_up_no_other(
+    mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch, kind: str, most: int
+) -> None:
+    """Its changes come, too; and its rows, when they can be read again."""
+    monkeypatch.setattr(chunks, "MOST_ROWS", most)
+    broken, mended, why = UNFIT_NOW[kind]
+    database, user = Database(mariadb), f"u{uuid.uuid4().hex[:8]}"
+    named = f"{user}@'127.0.0.1'"
+    database.run("CREATE TABLE bad (id int PRIMARY KEY, body varchar(20))", "INSERT INTO bad VALUES (7, 'x'), (8, 'y')")
+    database.run("CREATE TABLE rows_ (id int PRIMARY KEY, body varchar(20))")
+    database.run(f"CREATE USER {named}", f"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {named}")
+    for table, rights in (("bad", "SELECT"), ("rows_", "SELECT"), *((one, ", ".join(chunks.RIGHTS)) for one in OURS)):
+        database.run(f"GRANT {rights} ON {database.name}.{table} TO {named}")
+    snapshot = Snapshot(database, tables=["bad", "rows_"], user=user)
+    database.run(*(one.format(database.name, named) for one in broken), "INSERT INTO bad VALUES (9, 'z')")
+    told = [one for _ in range(4) for one in snapshot.come()]
+    assert told == [("c", 9, "z"), *ALL]
+    seen = snapshot.look(snapshot.at)
+    assert (seen.failure, seen.partial) == (None, False)
+    assert seen.beside is not None
+    assert why in str(seen.beside.as_error())
+    assert f"{database.name}.bad" in str(seen.beside.as_error())
+    assert progress_of(snapshot.at.evidence).tables == ((database.name, "bad"),)
+    database.run(*(one.format(database.name, named) for one in mended))
+    assert [one for _ in range(3) for one in snapshot.come()] == [("r", 7, "x"), ("r", 8, "y"), ("r", 9, "z")]
+    assert snapshot.look(snapshot.at).beside is None
+    database.run(f"DROP USER {named}")
+
+
+def test_tables_none_of_which_can_be_read_are_looked_at_once_a_run(mariadb: MariaDB) -> None:
+    database = Database(mariadb)
+    database.run("CREATE TABLE bad (id int PRIMARY KEY)", "INSERT INTO bad VALUES (1)")
+    snapshot = Snapshot(database, tables=["bad", "rows_"])
+    database.run("ALTER TABLE bad DROP PRIMARY KEY", "ALTER TABLE rows_ DROP PRIMARY KEY")
+    for _ in range(2):
+        seen = snapshot.look(snapshot.at)
+        assert (seen.beside is not None, seen.partial) == (True, False)
+        assert snapshot.come() == []
+    assert database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]
 
 
 @pytest.mark.parametrize("most", [1, 100])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -76,6 +77,32 @@ def test_rows_come_once_more_when_somebody_asks(bare_site: Site, database: Datab
         *(("c", "orders", 1), ("c", "others", 2), ("u", "orders", 1)),
         *(("r", "orders", 1), ("r", "orders", 1), ("r", "others", 2)),
     ]
+
+
+def test_rows_that_wait_and_a_table_that_becomes_unfit(bare_site: Site, database: Database) -> None:
+    """Of the first a run says why, and ends well; of the second it says why, fails, and has moved all the others."""
+    database.run(TABLE, "CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1)")
+    database.run("INSERT INTO orders (id) VALUES (1), (2)")
+    to_file(bare_site, database, "orders", "others")
+    with closing(database.connected()) as session, session.cursor() as writing:
+        session.begin()
+        writing.execute("UPDATE orders SET note = 'new' WHERE id = 1")
+        with bare_site.start("run", "a", "--engine", "inline") as process:
+            _, said = process.communicate(timeout=60)
+        session.rollback()
+    assert process.returncode == 0
+    assert f"rows of table {database.name}.orders and 1 more are still to come" in said
+    assert "another session has locked the next row; the next run goes on" in said
+    assert told(bare_site) == []
+    database.run("ALTER TABLE orders DROP PRIMARY KEY", "UPDATE orders SET note = 'new' WHERE id = 1")
+    for _ in range(2):
+        said = run(bare_site, code=2)
+        assert f"it has no primary key [127.0.0.1:{database.server.port}/{database.name}, table" in said
+    assert told(bare_site) == [("u", "orders", 1), ("r", "others", 1)]
+    database.run("ALTER TABLE orders ADD PRIMARY KEY (id)")
+    run(bare_site)
+    assert told(bare_site)[2:] == [("r", "orders", 1), ("r", "orders", 2)]
+    assert database.run("SELECT * FROM waybill_snapshots") == []
 
 
 def test_a_connector_that_is_deleted_leaves_no_request_behind(bare_site: Site, database: Database) -> None:

@@ -103,6 +103,25 @@ def test_a_partition_is_active_again_when_its_cause_is_mended(four: SeveralWorld
     assert four.states() == {"b": "active"}
 
 
+def test_what_waits_and_what_is_left_of_a_partition_is_told(
+    four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of it is moved, and it is put aside by nobody."""
+    part, why = four.parts[B], Failure.of(Unreachable("A table of it cannot be read"))
+    look = part._bounds
+    monkeypatch.setattr(part, "_bounds", lambda at: replace(look(at), waits="rows are still to come", beside=why))
+    with pytest.raises(Unreachable, match="A table of it cannot be read"):
+        four.run()
+    assert four.moved() == {"a": 50, "b": 50, "c": 50, "d": 50}
+    assert four.states() == {}
+    assert "b: rows are still to come" in four.said
+    assert len([one for one in four.said if "the rest continues: A table of it" in one]) == 1
+    monkeypatch.undo()
+    four.said.clear()
+    four.run()
+    assert not any("still to come" in one for one in four.said)
+
+
 def test_a_partition_whose_offset_was_moved_past_the_cause_is_active_again(four: SeveralWorld) -> None:
     four.parts[B].gone = 45
     with pytest.raises(OffsetGone):

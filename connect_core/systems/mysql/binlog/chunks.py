@@ -11,26 +11,39 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from connect_core import clock
-from connect_core.errors import ConfigError, DataError
+from connect_core.errors import ConfigError, DataError, Failure, Refused
 from connect_core.sdk.plugin import RowsLeft
+from connect_core.systems.mysql.binlog.chunk_tables import (
+    DENIED,
+    NO_TABLE,
+    check_tables,
+    check_writable,
+    described,
+    require_seen,
+    tables_of,
+)
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
-from connect_core.systems.mysql.binlog.server_log import end_of, is_logged
+from connect_core.systems.mysql.binlog.server_log import end_of
 from connect_core.systems.mysql.binlog.snapshot_keys import (
     between,
     copy_of,
     in_order,
     key_of,
     key_texts,
-    unfit_for_chunks,
     until_of,
 )
-from connect_core.systems.mysql.binlog.snapshot_log import MAKE_NOTES, Note, chunk_note, end_note, request_note
+from connect_core.systems.mysql.binlog.snapshot_log import (
+    MAKE_NOTES,
+    Note,
+    chunk_note,
+    end_note,
+    later_note,
+    request_note,
+)
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
-from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name, read_table
+from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import changing, number_of, understood
-from connect_core.systems.mysql.fitting import check_engine
-from connect_core.systems.mysql.source_catalog import gets_rows_from_others
 from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress, asked_of
 
 MOST_S, MOST_ROWS = 2.0, 80_000
@@ -48,7 +61,6 @@ IDLE_S = 10
 more."""
 _BUSY = (1205, 1213, 3572)
 """Somebody has locked a row."""
-_DENIED, _NO_TABLE = (1142, 1044, 1227, 1370), 1146
 _SMALLER, _LARGER = 8, 4
 _SETTINGS = """
 SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES',
@@ -56,7 +68,6 @@ SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUB
 """
 """What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
 _AS_REQUIRED = ("ROW", 1, "FULL")
-_TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2"
 _ROW_BYTES = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 
 
@@ -69,64 +80,17 @@ class WrittenNote(NamedTuple):
     note: Note
 
 
+class ChunksWritten(NamedTuple):
+    """`more`: whether there is a chunk to be read. `waits`: why the next one is not written yet. `unfit`: of which
+    table rows cannot be read, and why."""
+
+    more: bool
+    waits: str = ""
+    unfit: Failure | None = None
+
+
 class _Altered(Exception):
     """The table is another one than its copies are of."""
-
-
-def tables_of(asking: Cursor, options: MysqlChangesOptions) -> list[Place]:
-    """Those that the document names, and those that its patterns mean and the user may see."""
-    if len(options.named()) == len({*options.tables}):
-        return options.named()
-    asking.execute(_TABLES)
-    found = [(str(one[0]), str(one[1])) for one in asking.fetchall() if options.wants(TableName(*one))]
-    return [*dict.fromkeys((*options.named(), *found))]
-
-
-def check_writable(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
-    """Raises ConfigError by a server into whose log rows are not to be written."""
-    if reason := _unfit_server(asking, options):
-        raise ConfigError(
-            f"Rows that are there cannot be written into the log: the server {reason}",
-            where=where,
-            next_step="Name the primary server as host; or write snapshot: never, and only changes come",
-        )
-
-
-def _unfit_server(asking: Cursor, options: MysqlChangesOptions) -> str:
-    """Why, or nothing."""
-    if not is_logged(asking, options.database):
-        return f"does not log database {options.database} (binlog_do_db, binlog_ignore_db)"
-    try:
-        return gets_rows_from_others(asking, is_mariadb=server_of(asking.connection).is_mariadb)
-    except pymysql.Error as error:
-        if number_of(error) not in _DENIED:
-            raise
-        return "does not say whether it replicates another one: GRANT SELECT ON performance_schema.*"
-
-
-def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
-    """None where there is none. Raises ConfigError for one whose rows cannot be read chunk by chunk."""
-    table = read_table(asking, place)
-    if table is None:
-        return None
-    named = f"{where}, table {'.'.join(place)}"
-    check_engine(table, named)
-    if why := unfit_for_chunks(table):
-        step = "Change that; or write snapshot: never, and only changes come"
-        raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
-    return table
-
-
-def check_tables(asking: Cursor, places: Sequence[Place], where: str) -> None:
-    """Raises ConfigError for the first one whose rows cannot be read."""
-    for place in places:
-        if described(asking, place, where) is None:
-            named = ".".join(place)
-            raise ConfigError(
-                f"There is no table {named}, or the user may not see it",
-                where=where,
-                next_step=f"Make it, or GRANT SELECT ON {named}; or write snapshot: never, and only changes come",
-            )
 
 
 def written(asking: Cursor, options: MysqlChangesOptions) -> list[WrittenNote]:
@@ -134,7 +98,7 @@ def written(asking: Cursor, options: MysqlChangesOptions) -> list[WrittenNote]:
     try:
         asking.execute(f"SELECT number, written_at, said FROM {NOTES} WHERE connector = %s", (options.uid,))
     except pymysql.Error as error:
-        if number_of(error) not in (_NO_TABLE, *_DENIED):
+        if number_of(error) not in (NO_TABLE, *DENIED):
             raise
         return []
     return [WrittenNote(int(number), int(at), Note.parse(said)) for number, at, said in asking.fetchall()]
@@ -194,18 +158,21 @@ def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
 
 def write_chunks(
     asking: Cursor, options: MysqlChangesOptions, progress: SnapshotProgress, incarnation: int, where: str
-) -> bool:
-    """Writes the next chunks behind where the log has come to; fewer where others hold rows. Whether there is one: none
-    where another connector of this database takes long, or somebody holds the next row. The next look tries again."""
+) -> ChunksWritten:
+    """Writes the next chunks behind where the log has come to; fewer where others hold rows, none where another
+    connector of this database takes long. The next look tries again."""
     with _alone(asking, options) as is_alone:
         if not is_alone:
-            return False
+            waits = f"another connector of {options.database} copies rows"
+            return ChunksWritten(False, _still_to_come(progress, waits))
         check_writable(asking, options, where)
         _prepare(asking, options, where)
         tidy(asking, options, written(asking, options))
-        more = _Writer(asking, options, incarnation, where).write(progress) != progress
+        writer = _Writer(asking, options, incarnation, where)
+        now = writer.write(progress)
         asking.execute("SET SESSION wait_timeout = DEFAULT")
-        return more
+        waits = _still_to_come(now, "another session has locked the next row") if writer.is_busy else ""
+        return ChunksWritten(now != progress, waits, writer.unfit)
 
 
 class _Writer:
@@ -216,6 +183,9 @@ class _Writer:
         is_mariadb = server_of(asking.connection).is_mariadb
         self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
         self._written, self._most = 0, options.snapshot_rows
+        self.is_busy = False
+        """Others hold the next row."""
+        self.unfit: Failure | None = None
 
     def write(self, progress: SnapshotProgress) -> SnapshotProgress:
         """How far the rows have come then."""
@@ -223,7 +193,10 @@ class _Writer:
         while progress.tables and self._written < MOST_ROWS and clock.monotonic() < until:
             try:
                 if self._copied is None or progress.after is None:
-                    self._copy(progress.tables[0])
+                    begun = self._begin(progress)
+                    if begun is None:
+                        break
+                    progress = begun
                 progress = self._chunk(progress)
                 self._rows = min(self._most, self._rows * _LARGER)
             except _Altered:
@@ -234,16 +207,38 @@ class _Writer:
                     raise
                 self._asking.execute("ROLLBACK")
                 if self._rows == 1:
+                    self.is_busy = True
                     break
                 self._rows = max(1, self._rows // _SMALLER)
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
         return progress
 
-    def _copy(self, place: Place) -> None:
+    def _begin(self, progress: SnapshotProgress) -> SnapshotProgress | None:
+        """With the first table in front whose rows can be read: those before it are read later, and their changes come
+        meanwhile. None where no table can be read now."""
+        self.unfit = None
+        for number, place in enumerate(progress.tables):
+            try:
+                require_seen(self._asking, place, self._where)
+                table = described(self._asking, place, self._where)
+            except (ConfigError, Refused) as error:
+                self.unfit = self.unfit or Failure.of(error)
+            else:
+                self._copy(place, table)
+                return self._turned(progress, number)
+        return None
+
+    def _turned(self, progress: SnapshotProgress, number: int) -> SnapshotProgress:
+        for _ in range(number):
+            _say(self._asking, self._options, later_note(progress, self._incarnation))
+            progress = progress.later()
+        return progress
+
+    def _copy(self, place: Place, table: MysqlTable | None) -> None:
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
-        self._copied = described(self._asking, place, self._where)
-        if self._copied is not None:
-            self._asking.execute(copy_of(self._copied, COPIES))
+        self._copied = table
+        if table is not None:
+            self._asking.execute(copy_of(table, COPIES))
             self._most = min(self._options.snapshot_rows, max(1, _MOST_BYTES // _row_bytes(self._asking, place)))
             self._rows = min(self._rows, self._most)
 
@@ -274,11 +269,11 @@ class _Writer:
     def _check(self, place: Place) -> None:
         """Nobody alters the table until the end of the transaction."""
         try:
-            self._asking.execute(f"SELECT 1 FROM {quoted(place)} LIMIT 0")
-        except pymysql.Error as error:
-            if number_of(error) != _NO_TABLE:
-                raise
-        if described(self._asking, place, self._where) != self._copied:
+            require_seen(self._asking, place, self._where)
+            now = described(self._asking, place, self._where)
+        except (ConfigError, Refused):
+            raise _Altered from None
+        if now != self._copied:
             raise _Altered
 
     def _rows_of(self, table: MysqlTable, after: Key | None, until: Sequence[str]) -> Key | None:
@@ -325,6 +320,13 @@ def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
         asking.execute("SELECT RELEASE_LOCK(%s)", (name,))
 
 
+def _still_to_come(progress: SnapshotProgress, why: str) -> str:
+    """Of a look that could not write all."""
+    first, others = ".".join(progress.tables[0]), len(progress.tables) - 1
+    named = f"table {first}" + (f" and {others:,} more" if others else "")
+    return f"rows of {named} are still to come: {why}; the next run goes on (how many: waybill lag)"
+
+
 def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
     """Makes our table, and sees to it that the log has what is written now."""
     asking.execute(_SETTINGS.format(_LOCK_S, IDLE_S))
@@ -335,7 +337,7 @@ def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
     try:
         asking.execute(f"SELECT 1 FROM {NOTES} LIMIT 0")
     except pymysql.Error as error:
-        if number_of(error) not in (_NO_TABLE, *_DENIED):
+        if number_of(error) not in (NO_TABLE, *DENIED):
             raise
         _make_notes(asking, options, where)
 
@@ -344,7 +346,7 @@ def _make_notes(asking: Cursor, options: MysqlChangesOptions, where: str) -> Non
     try:
         asking.execute(MAKE_NOTES)
     except pymysql.Error as error:
-        if number_of(error) not in _DENIED:
+        if number_of(error) not in DENIED:
             raise
         words = f"{options.user} may not make the tables by which rows come through the log"
         raise ConfigError(words, where=where, next_step=" ".join(grant(options, one) for one in sorted(OURS))) from None

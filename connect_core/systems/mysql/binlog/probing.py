@@ -12,6 +12,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog import chunks
+from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, tables_of
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
 from connect_core.systems.mysql.binlog.server_tables import SeenTables, seen_tables
@@ -70,13 +71,13 @@ def _rows(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[Pr
 
 def _unfit(asking: Cursor, given: MysqlChangesOptions, where: str) -> Iterator[ProbeResult]:
     try:
-        chunks.check_writable(asking, given, where)
+        check_writable(asking, given, where)
     except ConfigError as error:
         yield ProbeResult(False, f"{error.what}: {error.next_step}")
-    for place in chunks.tables_of(asking, given):
+    for place in tables_of(asking, given):
         named = ".".join(place)
         try:
-            chunks.check_tables(asking, [place], where)
+            check_tables(asking, [place], where)
             asking.execute(f"SELECT 1 FROM {quoted(place)} LIMIT 0")
         except ConfigError as error:
             yield ProbeResult(False, f"{named}: {error.what}: {error.next_step}")

@@ -23,12 +23,13 @@ CREATE TABLE IF NOT EXISTS {NOTES} (
   said longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
 ) ENGINE=InnoDB
 """
-_CHUNK, _END, _REQUEST = "chunk", "end", "request"
+_CHUNK, _END, _REQUEST, _LATER = "chunk", "end", "request", "later"
 
 
 class Note(NamedTuple):
     """Of a chunk `tables` is its table, and `after` the key behind which it begins; of the end of one `after` is the
-    key of its last row, None where the table has no more; of a request `tables` are those whose rows are to come."""
+    key of its last row, None where the table has no more; of a request `tables` are those whose rows are to come. A
+    table that is to be read later is the first one, and `after` how far it has come."""
 
     kind: str
     tables: tuple[Place, ...] = ()
@@ -49,13 +50,18 @@ class Note(NamedTuple):
         return self.kind == _REQUEST
 
     def is_next(self, progress: SnapshotProgress) -> bool:
-        """Whether it begins a chunk with the rows that are due."""
-        return self.kind == _CHUNK and (self.tables, self.after) == (progress.tables[:1], progress.after)
+        """Whether it is of the rows that are due: it begins a chunk with them, or says that they come later."""
+        return self.kind in (_CHUNK, _LATER) and (self.tables, self.after) == (progress.tables[:1], progress.after)
 
 
 def chunk_note(progress: SnapshotProgress, incarnation: int) -> Note:
     """Before the copies; `progress` is how far those before them came."""
     return Note(_CHUNK, progress.tables[:1], progress.after, incarnation)
+
+
+def later_note(progress: SnapshotProgress, incarnation: int) -> Note:
+    """Of the table that is due, and cannot be read now."""
+    return Note(_LATER, progress.tables[:1], progress.after, incarnation)
 
 
 def end_note(last: Key | None) -> Note:
@@ -101,5 +107,7 @@ class SnapshotReader:
             self._now = self._now.with_more(note.tables)
         elif note.kind == _CHUNK:
             self._is_due = note.is_next(self._now)
+        elif note.kind == _LATER:
+            self._now = self._now.later() if note.is_next(self._now) else self._now
         elif self._is_due:
             self._now, self._is_due = self._now.behind(note.after), False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from itertools import chain
@@ -23,6 +24,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
+from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, tables_of
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
@@ -99,24 +101,24 @@ class MysqlChangesSource(ChangeSource):
             begin = self._at_begin(asking, files, at.incarnation + 1, behind)
             gap = Gap(at.incarnation, at.offset, None, lost)
             return Bounds(begin.incarnation, begin.begin, begin.oldest, begin.end, begin.evidence, (gap,))
-        end, more = self._with_chunks(asking, files, at, ending.progress)
-        return Bounds(at.incarnation, at.offset, min(files.oldest.offset, at.offset), end, at.evidence, partial=more)
+        oldest, end = min(files.oldest.offset, at.offset), max(at.offset, files.end.offset)
+        seen = Bounds(at.incarnation, at.offset, oldest, end, at.evidence)
+        return self._with_chunks(asking, seen, at, ending.progress)
 
-    def _with_chunks(
-        self, asking: Cursor, files: LogFiles, at: Position, progress: SnapshotProgress
-    ) -> tuple[int, bool]:
-        """Where the log ends, with the next chunks of a snapshot; and whether more will be there when that is read."""
-        end = max(at.offset, files.end.offset)
+    def _with_chunks(self, asking: Cursor, seen: Bounds, at: Position, progress: SnapshotProgress) -> Bounds:
+        """Up to where the log ends, with the next chunks of a snapshot; and whether more will be there when that is
+        read."""
         there = chunks.written(asking, self._options)
         to_come = [one.note for one in there if one.at >= at.offset]
         if progress.tables:
             if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
-                return end, True
-            more = chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
-            return max(at.offset, end_of(asking).offset), more
+                return replace(seen, partial=True)
+            now = chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
+            end = max(at.offset, end_of(asking).offset)
+            return replace(seen, end=end, partial=now.more, waits=now.waits, beside=now.unfit)
         if not to_come:
             chunks.tidy(asking, self._options, there)
-        return end, any(one.is_request for one in to_come)
+        return replace(seen, partial=any(one.is_request for one in to_come))
 
     def _never_come(self, asking: Cursor) -> Iterator[tuple[str, str]]:
         if clock.monotonic() >= self._looks_at:
@@ -140,9 +142,9 @@ class MysqlChangesSource(ChangeSource):
         """Whose rows are to come. Nothing is made for them before the ledger knows where the connector begins."""
         if self._options.snapshot == "never":
             return ()
-        chunks.check_writable(asking, self._options, self._where)
-        tables = chunks.tables_of(asking, self._options)
-        chunks.check_tables(asking, tables, self._where)
+        check_writable(asking, self._options, self._where)
+        tables = tables_of(asking, self._options)
+        check_tables(asking, tables, self._where)
         return tuple(tables)
 
     def _at_its_file(self, files: LogFiles, at: Position) -> Position:

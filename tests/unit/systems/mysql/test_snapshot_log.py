@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from connect_core.systems.mysql.binlog.snapshot_log import Note, SnapshotReader, chunk_note, end_note, request_note
+from connect_core.systems.mysql.binlog.snapshot_log import (
+    Note,
+    SnapshotReader,
+    chunk_note,
+    end_note,
+    later_note,
+    request_note,
+)
 from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
 from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
 
@@ -42,6 +49,19 @@ def test_one_that_begins_elsewhere_is_left_out() -> None:
     assert chunk(log, SnapshotProgress((ITEMS,)), None) == ""
     assert chunk(log, SnapshotProgress((ORDERS,), KEY), None) == ""
     assert log.progress == BEGIN
+
+
+def test_a_table_that_is_to_be_read_later_is_read_behind_the_others_from_its_begin() -> None:
+    log = reader(SnapshotProgress((ORDERS, ITEMS), KEY))
+    note = later_note(log.progress, 0)
+    assert note.is_next(log.progress)
+    for _ in range(2):  # of two drivers that both say it
+        log.transaction_begins()
+        log.hear("one", note.text())
+        log.transaction_ended()
+        assert log.progress == SnapshotProgress((ITEMS, ORDERS))
+    assert chunk(log, log.progress, None) == "sales.items"
+    assert chunk(log, log.progress, KEY) == "shop.orders"
 
 
 def test_one_that_was_cut_off_has_not_come() -> None:
