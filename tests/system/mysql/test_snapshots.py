@@ -99,6 +99,9 @@ def test_rows_that_wait_and_a_table_that_becomes_unfit(bare_site: Site, database
         said = run(bare_site, code=2)
         assert f"it has no primary key [127.0.0.1:{database.server.port}/{database.name}, table" in said
     assert told(bare_site) == [("u", "orders", 1), ("r", "others", 1)]
+    assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
+        {"table": f"{database.name}.orders", "left": 2, "rows": 2}
+    ]
     database.run("ALTER TABLE orders ADD PRIMARY KEY (id)")
     run(bare_site)
     assert told(bare_site)[2:] == [("r", "orders", 1), ("r", "orders", 2)]

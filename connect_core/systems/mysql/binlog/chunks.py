@@ -68,6 +68,7 @@ SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUB
 """
 """What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
 _AS_REQUIRED = ("ROW", 1, "FULL")
+_ROWS = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _ROW_BYTES = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 
 
@@ -141,12 +142,22 @@ def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress | None) -
         progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
         after = progress.after
         for place in progress.tables:
-            if (table := described(asking, place, where)) is not None:
-                rows = _estimated(asking, table, None)
-                left = min(rows, _estimated(asking, table, after))
-                found.append(RowsLeft(".".join(place), left, rows))
+            found += _rows_left_of(asking, place, after, where)
             after = None
     return found
+
+
+def _rows_left_of(asking: Cursor, place: Place, after: Key | None, where: str) -> list[RowsLeft]:
+    """Nothing of a table that is gone, or that the user may not see."""
+    try:
+        table = described(asking, place, where)
+    except ConfigError:  # all of its rows come when it can be read again
+        asking.execute(_ROWS, place)
+        return [RowsLeft(".".join(place), int(rows or 0), int(rows or 0)) for (rows,) in asking.fetchall()]
+    if table is None:
+        return []
+    rows = _estimated(asking, table, None)
+    return [RowsLeft(".".join(place), min(rows, _estimated(asking, table, after)), rows)]
 
 
 def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
