@@ -165,6 +165,23 @@ def test_delete_removes_the_dags_once_no_task_works(airflow: type[Switches], way
     assert waybill("connectors", "list", "--json").json["connectors"] == []
 
 
+def test_nothing_of_a_deleted_connector_begins_until_its_dags_are_gone(
+    airflow: type[Switches], waybill: Waybill
+) -> None:
+    """A parse that has read the ledger before may store them once more, and their schedule begins a run."""
+    airflow.busy = [409] * 3
+    seen = []
+    answer = airflow.do_DELETE
+
+    def noted(self: Switches) -> None:
+        seen.append(dict(self.dags))
+        answer(self)
+
+    airflow.do_DELETE = noted  # type: ignore[method-assign]
+    assert waybill("connectors", "delete", "copy", "--yes").code == 0
+    assert {paused for dags in seen for paused in dags.values()} == {True}
+
+
 def test_apply_has_the_dags_made_anew(airflow: type[Switches], waybill: Waybill, applied: Path) -> None:
     (applied / "copy.yaml").write_text(DOCUMENT.format(name="copy") + "tasks: 1\ndescription: changed\n")
     assert waybill("apply", "copy.yaml").code == 0
