@@ -15,6 +15,7 @@ from connect_core.systems.mysql.connecting import server_of
 from connect_core.systems.mysql.fitting import check_engine
 from connect_core.systems.mysql.readable import RowReader, is_readable
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.tables.probed_rows import POINT
 
 WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _OLDEST = {True: (10, 5), False: (8, 0)}
@@ -48,10 +49,29 @@ AND LOCATE('.', CONCAT(TABLE_SCHEMA, TABLE_NAME)) = 0
 """A name with a point in it cannot be written in a document."""
 
 
+_OTHERS = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+AND (TABLE_TYPE <> 'BASE TABLE' OR LOCATE('.', CONCAT(TABLE_SCHEMA, TABLE_NAME)) > 0)
+"""
+_KINDS = {
+    "BASE TABLE": POINT,
+    "VIEW": "no table but a view",
+    "SEQUENCE": "no table but a sequence",
+    "SYSTEM VERSIONED": "a system-versioned table",
+}
+
+
 def tables_there(asking: Cursor) -> list[str]:
     """As DATABASE.TABLE; views and sequences are none."""
     asking.execute(_THERE)
     return [str(name) for (name,) in asking.fetchall()]
+
+
+def others_there(asking: Cursor) -> list[tuple[str, str, str]]:
+    """Database and name of what no pattern means, and why."""
+    asking.execute(_OTHERS)
+    return [(str(within), str(name), _KINDS.get(kind, str(kind).lower())) for within, name, kind in asking.fetchall()]
 
 
 def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:

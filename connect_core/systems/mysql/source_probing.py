@@ -15,12 +15,24 @@ from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.probing import server_probed
-from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table, tables_there
+from connect_core.systems.mysql.source_catalog import (
+    MysqlSourceTable,
+    others_there,
+    read_source_table,
+    tables_there,
+)
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, who_shows, writers
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, each_probed, times_probed, to_come
+from connect_core.systems.tables.probed_rows import (
+    EACH_RUN_READS_ALL,
+    MANY,
+    TablesThere,
+    each_probed,
+    times_probed,
+    to_come,
+)
 
 _TIMES = """
 SELECT (SELECT COUNT(*) FROM information_schema.STATISTICS
@@ -37,7 +49,8 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
     with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
         yield from server_probed(asking, where, may_be_read_only=given.bulk)
         if given.tables:
-            yield from each_probed(given.named_tables, tables_there(asking), given.of_table, partial(_probed, asking))
+            there = TablesThere(tables_there(asking), others_there(asking))
+            yield from each_probed(given.named_tables, there, given.of_table, partial(_probed, asking))
         else:
             yield from _probed(asking, given)
 

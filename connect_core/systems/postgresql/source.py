@@ -9,6 +9,7 @@ from psycopg2.extensions import connection, cursor
 from connect_core.errors import DataError
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.inheritance import parents_there
 from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table, tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
@@ -17,6 +18,7 @@ from connect_core.systems.postgresql.table_reading import as_it_is, page
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.named_tables import Parents
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
 from connect_core.systems.tables.reading import TableRows
@@ -106,6 +108,9 @@ class PostgresTables(SeveralTables):
 
     def there(self, asking: cursor) -> list[str]:
         return tables_there(asking)
+
+    def parents(self, asking: cursor) -> Parents:
+        return parents_there(asking)
 
     def opened(self, table: str, database: KeptConnection) -> TableRows[SourceTable]:
         return rows_of(self._options.of_table(table), database=database)

@@ -11,8 +11,10 @@ from psycopg2.extensions import cursor
 
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.postgresql.catalog import TableColumn, quoted, read_table
+from connect_core.systems.postgresql.inheritance import numbered_apart
 from connect_core.systems.postgresql.readable import is_readable
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.tables.probed_rows import POINT
 
 OLDEST = 120000
 """The oldest version of which the catalog is known."""
@@ -30,6 +32,12 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> '
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND position('.' in n.nspname || c.relname) = 0
 """
 """Partitions of a table are part of it. A name with a point in it cannot be written in a document."""
+_OTHERS = """
+SELECT n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (c.relkind IN ('v', 'm', 'f') OR c.relkind IN ('r', 'p') AND position('.' in n.nspname || c.relname) > 0)
+  AND NOT c.relispartition AND c.relpersistence <> 't' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+"""
+_KINDS = {"v": "no table but a view", "m": "no table but a materialized view", "f": "no table of this database"}
 _COLUMN = "SELECT attnum, attnotnull FROM pg_attribute WHERE attrelid = %s AND attname = %s AND NOT attisdropped"
 _INDEXES = """
 SELECT indisunique AND indnkeyatts = 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -94,6 +102,12 @@ def tables_there(asking: cursor) -> list[str]:
     return [name for (name,) in asking.fetchall()]
 
 
+def others_there(asking: cursor) -> list[tuple[str, str, str]]:
+    """Schema and name of what no pattern means, and why."""
+    asking.execute(_OTHERS)
+    return [(schema, name, _KINDS.get(kind, POINT)) for schema, name, kind in asking.fetchall()]
+
+
 def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceTable:
     """Raises Unreachable where it is not there, Refused by a server that shows no locks where these matter, and
     ConfigError with the first thing for which rows of it could be lost or changed."""
@@ -111,7 +125,10 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     [attribute, required] = asking.fetchone() or (0, False)
     asking.execute(_INDEXES, (number, attribute))
     uniques = [bool(unique) for (unique,) in asking.fetchall()]
-    sequences = () if options.timestamp or options.bulk else _sequences(asking, number, attribute)
+    drawn = _sequences(asking, number, attribute)
+    if kind == "r" and has_parts and (child := numbered_apart(asking, number, ids, [one.number for one in drawn])):
+        raise _numbered_twice(child, ids, where)
+    sequences = () if options.timestamp or options.bulk else drawn
     for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
         raise ConfigError(wrong, where=where, next_step=step)
     by_name = {column.name: column for column in table.columns}
@@ -132,6 +149,12 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
 def _sequences(asking: cursor, number: int, attribute: int) -> tuple[IdSequence, ...]:
     asking.execute(_SEQUENCES, {"table": number, "column": attribute})
     return tuple(IdSequence(*row) for row in asking.fetchall())
+
+
+def _numbered_twice(child: str, ids: str, where: str) -> ConfigError:
+    step = "Let its numbers come from the sequence of this table (SET DEFAULT), or read the children without this one"
+    words = f"{child} inherits from the table, and may give its rows numbers in {ids} that others have"
+    return ConfigError(words, where=where, next_step=step)
 
 
 def _misfit_of_time(column: TableColumn | None, name: str) -> tuple[str, str] | None:

@@ -14,12 +14,25 @@ from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import quoted
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
-from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table, tables_there
+from connect_core.systems.postgresql.inheritance import parents_there
+from connect_core.systems.postgresql.source_catalog import (
+    SourceTable,
+    others_there,
+    read_source_table,
+    tables_there,
+)
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, MANY, each_probed, times_probed, to_come
+from connect_core.systems.tables.probed_rows import (
+    EACH_RUN_READS_ALL,
+    MANY,
+    TablesThere,
+    each_probed,
+    times_probed,
+    to_come,
+)
 
 _TIMES = """
 SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -36,7 +49,8 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         [version] = asking.fetchone() or ("",)
         yield ProbeResult(True, f"{where} answers, PostgreSQL {version}")
         if given.tables:
-            yield from each_probed(given.named_tables, tables_there(asking), given.of_table, partial(_probed, asking))
+            there = TablesThere(tables_there(asking), others_there(asking), parents_there(asking))
+            yield from each_probed(given.named_tables, there, given.of_table, partial(_probed, asking))
         else:
             yield from _probed(asking, given)
 

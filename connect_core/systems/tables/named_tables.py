@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from connect_core.errors import ConfigError
 from connect_core.sdk.values import Json
 
 OURS = "waybill_"
 """So the tables begin that Waybill keeps for itself, which no pattern means."""
+Parents: TypeAlias = Mapping[str, Sequence[str]]
+"""By table those that have its rows as well, since it inherits from them."""
+NO_PARENTS: Parents = {}
 _WILD = frozenset("*?[")
 
 
@@ -20,23 +24,37 @@ class NamedTables(NamedTuple):
     excluded: Sequence[str] = ()
 
     def mean(self, table: str) -> bool:
-        if any(_fits(table, one) for one in self.excluded):
-            return False
-        ours = table.rpartition(".")[2].startswith(OURS)
-        return table in self.exactly() or (not ours and any(_fits(table, one) for one in self.wanted))
+        return table in self.exactly() or self.match(*_place(table))
 
-    def now(self, there: Iterable[str]) -> list[str]:
-        """Those that are named, whether they are `there` or not, and those that match a pattern."""
-        return [*dict.fromkeys([*self.exactly(), *sorted(filter(self.mean, there))])]
+    def match(self, within: str, name: str) -> bool:
+        """Of a schema and a table in it, which may have points in their names: whether a pattern means it."""
+        if name.startswith(OURS) or any(_fits(within, name, one) for one in self.excluded):
+            return False
+        return any(_fits(within, name, one) for one in self.wanted)
+
+    def now(self, there: Iterable[str], parents: Parents = NO_PARENTS) -> list[str]:
+        """Those that are named, whether they are `there` or not, and those that match a pattern and are no part of
+        another one."""
+        matching = (one for one in there if self.mean(one) and not self.parent_of(one, parents))
+        return [*dict.fromkeys([*self.exactly(), *sorted(matching)])]
+
+    def parent_of(self, table: str, parents: Parents) -> str:
+        """One that is meant, too, and has the rows of this one; empty where there is none."""
+        return next(filter(self.mean, parents.get(table, ())), "")
 
     def exactly(self) -> list[str]:
         """Those that are no pattern, each once, and are not excluded."""
         named = dict.fromkeys(one for one in self.wanted if not _WILD & set(one))
-        return [one for one in named if not any(_fits(one, other) for other in self.excluded)]
+        return [one for one in named if not any(_fits(*_place(one), other) for other in self.excluded)]
 
 
-def _fits(table: str, pattern: str) -> bool:
-    (within, name), (of, one) = table.split(".", 1), pattern.split(".", 1)
+def _place(table: str) -> tuple[str, str]:
+    within, _, name = table.partition(".")
+    return within, name
+
+
+def _fits(within: str, name: str, pattern: str) -> bool:
+    of, one = pattern.split(".", 1)
     return fnmatchcase(within, of) and fnmatchcase(name, one)
 
 
@@ -44,3 +62,8 @@ def names_of(source: Json, split: Callable[[str], tuple[str, str]]) -> NamedTabl
     """Which tables these options of a source mean. `split` gives schema and name of one that is written."""
     wanted = source.get("tables") or [source.get("table", "")]
     return NamedTables(*([".".join(split(str(one))) for one in names] for names in (wanted, source.get("exclude", ()))))
+
+
+def read_twice(table: str, parent: str) -> ConfigError:
+    words = f"The table inherits from {parent}, which is read, too: its rows come with those of that one"
+    return ConfigError(words, where=table, next_step="Name only one of them")

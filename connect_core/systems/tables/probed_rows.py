@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from connect_core.sdk.plugin import ProbeResult
-from connect_core.systems.tables.named_tables import NamedTables
+from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.passes import TimeWindow, second_behind
 
@@ -14,6 +14,17 @@ EACH_RUN_READS_ALL = "each run reads all of them again"
 MANY = 1_000
 """Rows are counted up to so many."""
 _LATER_S = 60
+_MOST_NAMED = 5
+"""Tables that a finding names."""
+POINT = "a name with a point cannot be written in a document"
+
+
+class TablesThere(NamedTuple):
+    """`tables` as SCHEMA.TABLE; `others` are what is no such table: schema, name and why."""
+
+    tables: Sequence[str]
+    others: Sequence[tuple[str, str, str]]
+    parents: Parents = NO_PARENTS
 
 
 Options = TypeVar("Options", bound=TableSourceOptions)
@@ -21,17 +32,36 @@ Options = TypeVar("Options", bound=TableSourceOptions)
 
 def each_probed(
     named: NamedTables,
-    there: Iterable[str],
+    there: TablesThere,
     of_table: Callable[[str], Options],
     probed: Callable[[Options], Iterator[ProbeResult]],
 ) -> Iterator[ProbeResult]:
-    """Of several tables: which they are now, and what is said of each."""
-    found = named.now(there)
+    """Of several tables: which they are now, and what is said of each; and those that a pattern does not mean though
+    they have such names."""
+    found = named.now(there.tables, there.parents)
     if not found:
         yield ProbeResult(True, "no table matches yet: one that comes is read from the next run on")
     for table in found:
+        if parent := named.parent_of(table, there.parents):
+            wrong = read_twice(table, parent)
+            yield ProbeResult(False, f"table {table}: {wrong.what}: {wrong.next_step}")
+            continue
         for one in probed(of_table(table)):
             yield ProbeResult(one.ok, one.what if table in one.what else f"{table}: {one.what}")
+    yield from _left_out(named, there)
+
+
+def _left_out(named: NamedTables, there: TablesThere) -> Iterator[ProbeResult]:
+    why: dict[str, list[str]] = {}
+    for within, name, reason in there.others:
+        if named.match(within, name) and f"{within}.{name}" not in named.exactly():
+            why.setdefault(reason, []).append(f"{within}.{name}")
+    for table in there.tables:
+        if named.mean(table) and table not in named.exactly() and (of := named.parent_of(table, there.parents)):
+            why.setdefault(f"its rows come with those of {of}", []).append(table)
+    for reason, tables in sorted(why.items()):
+        more = f" and {len(tables) - _MOST_NAMED} more" if len(tables) > _MOST_NAMED else ""
+        yield ProbeResult(True, f"left out, {reason}: {', '.join(sorted(tables)[:_MOST_NAMED])}{more}")
 
 
 def to_come(now: float) -> TimeWindow:

@@ -17,7 +17,7 @@ from connect_core.errors import Failure, Unreachable, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.named_tables import NamedTables
+from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.reading import SourceOfTables, TableRows
 
@@ -29,6 +29,7 @@ class SeveralTables(SourceOfTables, ABC):
         self._looks, self._named = options, named
         self._database = KeptConnection(self.connect, self.understood)
         self._opened: dict[str, TableRows[Any]] = {}
+        self._parents: Parents = NO_PARENTS
         if resources is not None:
             resources.callback(self._database.close)
 
@@ -44,6 +45,10 @@ class SeveralTables(SourceOfTables, ABC):
     def there(self, asking: Any) -> Iterable[str]:
         """Every table that the account sees, as SCHEMA.TABLE."""
 
+    def parents(self, asking: Any) -> Parents:
+        """A database whose tables inherit from others says it."""
+        return NO_PARENTS
+
     @abstractmethod
     def opened(self, table: str, database: KeptConnection) -> TableRows[Any]:
         """The source of one of them, which asks by this connection."""
@@ -51,13 +56,16 @@ class SeveralTables(SourceOfTables, ABC):
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         """Those that were read before stay until the document excludes them: that one is gone is told."""
         with self._database.asking() as asking:
-            found = self._named.now(self.there(asking))
-        before = [one.key for one in known if self._named.mean(one.key)]
+            self._parents = self.parents(asking)
+            found = self._named.now(self.there(asking), self._parents)
+        before = [one.key for one in known if self._means(one.key)]
         return [Partition(key) for key in dict.fromkeys([*found, *before])]
 
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """For transactions that are open all of them wait no longer than one alone does."""
         until = clock.monotonic() + self._looks.patience_s
+        with self._database.asking() as asking:
+            self._parents = self.parents(asking)
         return {one: self._bounds(one, at, until) for one, at in known.items()}
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
@@ -78,9 +86,17 @@ class SeveralTables(SourceOfTables, ABC):
             self._opened[partition.key] = self.opened(partition.key, self._database)
         return self._opened[partition.key]
 
+    def _means(self, table: str) -> bool:
+        """A part of another one has to be named itself; then it is told why it cannot be read."""
+        if self._named.parent_of(table, self._parents) and table not in self._named.exactly():
+            return False
+        return self._named.mean(table)
+
     def _bounds(self, one: Partition, at: Position | None, until: float) -> Bounds:
-        if not self._named.mean(one.key):
+        if not self._means(one.key):
             return Bounds.unread(at)
+        if parent := self._named.parent_of(one.key, self._parents):
+            return Bounds.unread(at, Failure.of(read_twice(one.key, parent)))
         table = self._of(one)
         table.patient_until = until
         try:
@@ -107,5 +123,5 @@ class SeveralTables(SourceOfTables, ABC):
     def _readable(self, seen: Mapping[Partition, Bounds]) -> Iterator[tuple[Partition, Bounds]]:
         """What is wrong with the others is told by each run."""
         for one, bounds in seen.items():
-            if bounds.failure is None and self._named.mean(one.key):
+            if bounds.failure is None and self._means(one.key):
                 yield one, bounds

@@ -175,3 +175,80 @@ def test_a_pattern_may_match_nothing_yet(shop: Shop) -> None:
 def test_tables_are_named_in_one_way(shop: Shop, more: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         shop.source("orders", **more)
+
+
+@pytest.fixture
+def family(postgres_url: str) -> Shop:
+    """Table `log`, from which `log_a` inherits, and from that `log_b`: each has a row."""
+    shop = Shop(postgres_tables.Database(postgres_url))
+    shop.database.run(
+        "CREATE TABLE log (id bigserial PRIMARY KEY, body text)",
+        "CREATE TABLE log_a (PRIMARY KEY (id)) INHERITS (log)",
+        "CREATE TABLE log_b (PRIMARY KEY (id)) INHERITS (log_a)",
+        *(f"INSERT INTO {table} (body) VALUES ('{table}')" for table in ("log", "log_a", "log_b")),
+    )
+    return shop
+
+
+def test_rows_of_a_table_that_inherits_come_once_with_those_of_the_other(family: Shop) -> None:
+    source = family.source("log*")
+    assert source.partitions([]) == [family.part("log")]
+    assert arrived(Follower(source)) == ["log", "log_a", "log_b"]
+    assert family.peeked("log*") == ["log_b"]
+    assert [
+        what for what, ok in family.probed("log*").items() if ok and "with those of public.log: public.log_a" in what
+    ]
+    children = family.source("log*", exclude=["log"])
+    assert children.partitions([]) == [family.part("log_a")]
+    assert arrived(Follower(children)) == ["log_a", "log_b"]
+
+
+def test_a_child_that_was_read_before_is_retired_when_its_parent_is_read(family: Shop) -> None:
+    follower = Follower(family.source("log_a"))
+    follower.run()
+    source = family.source("log*")
+    assert source.partitions([*follower.positions]) == [family.part("log")]
+    seen = source.available_offsets(follower.positions)[family.part("log_a")]
+    assert seen.begin == seen.end
+
+
+def test_a_child_that_is_named_beside_its_parent_is_refused_by_name(family: Shop) -> None:
+    source = family.source("log", "log_a")
+    bounds = source.available_offsets(dict.fromkeys(source.partitions([])))
+    failure = bounds[family.part("log_a")].failure
+    assert failure is not None
+    assert "inherits from public.log, which is read, too" in failure.what
+    assert bounds[family.part("log")].failure is None
+    assert [what for what, ok in family.probed("log", "log_a").items() if not ok and "table public.log_a: " in what]
+
+
+@pytest.mark.parametrize("more", [{}, {"bulk": True}])
+def test_a_child_that_numbers_its_rows_apart_has_its_parent_refused(family: Shop, more: dict[str, Any]) -> None:
+    family.database.run("ALTER TABLE log_b ALTER id DROP DEFAULT")
+    bounds = family.source("log*", **more).available_offsets({family.part("log"): None})
+    failure = bounds[family.part("log")].failure
+    assert failure is not None
+    assert "log_b inherits from the table, and may give its rows numbers" in failure.what
+    children = family.source("log_b", **more)
+    assert children.available_offsets(dict.fromkeys(children.partitions([])))[family.part("log_b")].failure is None
+
+
+def test_the_probe_names_what_no_pattern_means(shop: Shop) -> None:
+    quote = "`" if shop.is_mysql else '"'
+    shop.database.run(
+        "CREATE VIEW pay_view AS SELECT * FROM orders",
+        f"CREATE TABLE {quote}pay_in.old{quote} (id bigint PRIMARY KEY)",
+        "CREATE TABLE pay_history (id bigint PRIMARY KEY) WITH SYSTEM VERSIONING"
+        if shop.is_mysql
+        else "CREATE MATERIALIZED VIEW pay_history AS SELECT * FROM orders",
+    )
+    said = [what for what in shop.probed("pay_*") if "left out" in what]
+    other = "a system-versioned table" if shop.is_mysql else "no table but a materialized view"
+    assert said == sorted(
+        [
+            f"left out, a name with a point cannot be written in a document: {shop.within}.pay_in.old",
+            f"left out, {other}: {shop.within}.pay_history",
+            f"left out, no table but a view: {shop.within}.pay_view",
+        ]
+    )
+    assert not [what for what in shop.probed("orders") if "left out" in what]
