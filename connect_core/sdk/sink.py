@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -31,16 +31,22 @@ if TYPE_CHECKING:
 class Targets:
     """The targets of a sink when a run starts. A range that is planned now takes `pins`, or the pins of its topic, and
     what its partition adds to them (`by_partition`, by id): where it was written before (delivery rule 25). For the
-    partitions in `gone` that place no longer exists: none of their ranges can be planned."""
+    partitions in `gone` that place no longer exists, and the topics in `unfit` have no target: none of their ranges can
+    be planned."""
 
     pins: Json
     single_lane: bool = False
     by_topic: Mapping[str, Json] = field(default_factory=dict)
     by_partition: Mapping[str, Json] = field(default_factory=dict)
     gone: Mapping[str, Failure] = field(default_factory=dict)
+    unfit: Mapping[str, Failure] = field(default_factory=dict)
 
     def pins_for(self, topic: str, partition: Partition) -> Json:
         return {**self.by_topic.get(topic, self.pins), **self.by_partition.get(partition.id, {})}
+
+    def failure_of(self, topic: str, partition: Partition) -> Failure | None:
+        """Why nothing of it can be planned."""
+        return self.unfit.get(topic) or self.gone.get(partition.id)
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,15 @@ class Homing(Protocol):
         """What the partition of a range adds to the pins of its target (`Targets.by_partition`) when its records were
         found in another place than the range was planned for: a restored ledger has forgotten that place. None when
         the range goes to the right place."""
+
+
+@runtime_checkable
+class ByTopic(Protocol):
+    """A sink that has a target for each topic of the source."""
+
+    def unfit(self, topics: Collection[str]) -> dict[str, Failure]:
+        """For `check --probe`: which of these topics of the source can have no target, and why. Reads only; `targets`
+        may find more (`Targets.unfit`)."""
 
 
 @runtime_checkable

@@ -4,14 +4,26 @@ to reach this one? Writes nothing."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-from connect_core.config import ConnectorDocument, Settings, engine_named, load_settings, resolve, reveal
+from connect_core import systems
+from connect_core.config import (
+    ConnectorDocument,
+    Resolved,
+    Settings,
+    engine_named,
+    load_settings,
+    resolve,
+    reveal,
+    revealed,
+)
 from connect_core.engine.dialling import dial_in
 from connect_core.errors import WaybillError
 from connect_core.masking import mask_secrets
 from connect_core.registry.opening import opened
 from connect_core.sdk.plugin import Role
+from connect_core.sdk.sink import ByTopic
 from connect_core.sdk.values import Json
 from connect_core.systems import SYSTEMS
 from connect_core.work import Side
@@ -27,8 +39,24 @@ def probe(document: ConnectorDocument, home: Path | None) -> list[Json]:
     except WaybillError as error:
         return [_seen(False, str(error))]
     ends = [*probe_side("source", resolved.source), *probe_side("sink", resolved.sink)]
+    if all(seen["ok"] for seen in ends):
+        ends += _topics_without_target(resolved)
     second = probe_side("sink", resolved.errors_sink, "errors.sink") if resolved.errors_sink else []
     return [*ends, *second, *_registries(document), *other_hosts]
+
+
+def _topics_without_target(resolved: Resolved) -> list[Json]:
+    """Which of those that the source has now the sink cannot write."""
+    try:
+        with ExitStack() as resources:
+            sink = systems.sink(revealed(resolved.sink), resources)
+            if not isinstance(sink, ByTopic):
+                return []
+            source = systems.source(revealed(resolved.source), resources)
+            topics = {source.topic(one) for one in source.partitions([])}
+            return [_seen(False, f"sink: {one.as_error()}") for one in sink.unfit(topics).values()]
+    except WaybillError as error:
+        return [_seen(False, str(error))]
 
 
 def _registries(document: ConnectorDocument) -> Iterator[Json]:

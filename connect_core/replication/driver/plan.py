@@ -75,10 +75,13 @@ def _at_home(task: TaskContext, items: list[OpenRange]) -> list[OpenRange]:
 
 
 def _with_a_target(task: TaskContext, ranges: Sequence[Range]) -> Sequence[Range]:
-    """Puts partitions aside whose place in the target is not there any more."""
-    gone = task.targets.gone if task.targets else {}
-    task.lifecycle.put_aside({one.partition: gone[one.partition.id] for one in ranges if one.partition.id in gone})
-    return [one for one in ranges if one.partition.id not in gone]
+    """Puts partitions aside whose place in the target is not there any more, or whose topic can have none."""
+    if task.targets is None:
+        return ranges
+    why = {one.partition: task.targets.failure_of(task.source.topic(one.partition), one.partition) for one in ranges}
+    failed = {one: failure for one, failure in why.items() if failure}
+    task.lifecycle.put_aside(failed)
+    return [one for one in ranges if one.partition not in failed]
 
 
 def _committed(task: TaskContext, ranges: Sequence[Range]) -> list[OpenRange]:

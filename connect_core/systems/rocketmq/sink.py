@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 import pyarrow as pa
 
 from connect_core.errors import ConfigError, Failure
-from connect_core.rocketmq import Client, Queue
+from connect_core.rocketmq import Client, PermissionRefused, Queue, TopicMissing
 from connect_core.sdk.records import Coordinates, Lineage
 from connect_core.sdk.rereading import Claim, Reread
 from connect_core.sdk.scan import ScanResult
@@ -51,13 +51,14 @@ from connect_core.systems.rocketmq.target_topics import (
     check_writable,
     queue_gone,
     queues_to_write,
+    topic_missing,
 )
 from connect_core.systems.rocketmq.writing import QueueWriter, SpreadWriter
 
 
 class RocketMQSink:
-    """A `sdk.sink.Sink`, `Expiring`, `Homing`, `sdk.rereading.Rereadable` and `Traceable`; `Growing` where templates of
-    rules name topics."""
+    """A `sdk.sink.Sink`, `ByTopic`, `Expiring`, `Homing`, `sdk.rereading.Rereadable` and `Traceable`; `Growing` where
+    templates of rules name topics."""
 
     scan_tells_records = True
 
@@ -89,11 +90,13 @@ class RocketMQSink:
         named = options.rule_topics or ()
         own = {} if options.only_rule_topics else self._wanted(topics)
         with self._connecting.client() as client:
-            wanted = dict.fromkeys(named, partitions) | own
             found = {
-                topic: self._target(client, topic, count, floors, create=options.create)
-                for topic, count in wanted.items()
+                topic: self._target(client, topic, partitions, floors, create=options.create)
+                for topic in named
+                if topic not in own
             }
+            of_topics, unfit = self._own_targets(client, own, topics, floors)
+            found |= of_topics
             dynamic, refused = self._dynamic_topics(client, floors, found.keys(), partitions)
         kept, gone = self._homes(floors, found | dynamic)
         pins = found
@@ -103,8 +106,8 @@ class RocketMQSink:
             pins = {topic: with_refused(with_rules(one, to), refused) for topic, one in (found | first).items()}
         if options.only_rule_topics:
             return Targets(pins[named[0] if named else ""], by_partition=kept, gone=gone)
-        of_topic = {topic: pins[self._options.target_for(topic)] for topic in topics}
-        return Targets(pins.get(self._options.topic, {}), by_topic=of_topic, by_partition=kept, gone=gone)
+        of_topic = {topic: pins[self._options.target_for(topic)] for topic in topics if topic not in unfit}
+        return Targets(pins.get(self._options.topic, {}), False, of_topic, kept, gone, unfit)
 
     def _dynamic_topics(
         self, client: Client, floors: Sequence[Floor], others: Collection[str], partitions: int
@@ -142,21 +145,57 @@ class RocketMQSink:
                 kept[partition_id] = with_homes(left)
         return kept, gone
 
-    def _wanted(self, topics: Mapping[str, int]) -> dict[str, int]:
-        """The target topics, and of how many partitions the records come that each has to take. Raises ConfigError for
-        a topic whose target cannot be written."""
-        wanted: dict[str, int] = {} if TOPIC in self._options.topic else {self._options.topic: 0}
-        for topic, partitions in sorted(topics.items()):
+    def _wanted(self, topics: Collection[str]) -> dict[str, list[str]]:
+        """The target topics, and which topics of the source go to each, but for those that no topic can be for."""
+        illegal = self._illegal(topics)
+        wanted: dict[str, list[str]] = {} if TOPIC in self._options.topic else {self._options.topic: []}
+        for topic in sorted(topics):
+            if topic not in illegal:
+                wanted.setdefault(self._options.target_for(topic), []).append(topic)
+        return wanted
+
+    def _own_targets(
+        self, client: Client, wanted: Mapping[str, Sequence[str]], topics: Mapping[str, int], floors: Sequence[Floor]
+    ) -> tuple[dict[str, Json], dict[str, Failure]]:
+        """The pins of target topics, and which topics of the source have none. Raises where all go to one that is not
+        there, or rules do."""
+        found: dict[str, Json] = {}
+        unfit = self._illegal(topics)
+        for topic, sources in wanted.items():
+            count = sum(topics[one] for one in sources)
             try:
-                target = self._options.target_for(topic)
+                found[topic] = self._target(client, topic, count, floors, create=self._options.create)
+            except (TopicMissing, PermissionRefused) as error:
+                if topic in (self._options.topic, *(self._options.rule_topics or ())):
+                    raise
+                unfit |= dict.fromkeys(sources, Failure.of(error))
+        return found, unfit
+
+    def unfit(self, topics: Collection[str]) -> dict[str, Failure]:
+        if self._options.only_rule_topics:
+            return {}
+        found, wanted = self._illegal(topics), self._wanted(topics)
+        if not self._options.create:
+            with self._connecting.client() as client:
+                for topic, sources in wanted.items():
+                    if not client.topics.exists(topic):
+                        found |= dict.fromkeys(sources, Failure.of(topic_missing(topic)))
+        return found
+
+    def _illegal(self, topics: Collection[str]) -> dict[str, Failure]:
+        """By topic of the source why what it would go to is no topic that may be written."""
+        found: dict[str, Failure] = {}
+        for topic in sorted(topics):
+            try:
+                self._options.target_for(topic)
             except ValueError as error:
-                raise ConfigError(
+                wrong = ConfigError(
                     f'"{topic}" would go to "{self._options.topic.replace(TOPIC, topic)}", which {error}',
                     where="sink.rocketmq.topic",
                     next_step="Give it another name with rename, or exclude it from the source",
-                ) from None
-            wanted[target] = wanted.get(target, 0) + partitions
-        return wanted
+                )
+                found[topic] = Failure.of(wrong)
+        return found
 
     def _target(self, client: Client, topic: str, partitions: int, floors: Sequence[Floor], *, create: bool) -> Json:
         mine = [floor for floor in floors if is_queue(floor.target) and queue_of(floor.target).topic == topic]

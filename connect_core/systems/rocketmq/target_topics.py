@@ -25,11 +25,14 @@ def queues_to_write(
     if not client.topics.exists(topic):
         check_route(client, topic, brokers)
         if not create:
-            raise TopicMissing(
-                "The topic does not exist", where=topic, next_step="Create it, or let it be created: create: true"
-            )
+            raise topic_missing(topic)
         client.topics.create(topic, _queues_to_create(client, options, partitions))
     return write_queues(client, topic)
+
+
+def topic_missing(topic: str) -> TopicMissing:
+    step = "Create it, or let it be created: create: true"
+    return TopicMissing("The topic does not exist", where=topic, next_step=step)
 
 
 def _queues_to_create(client: Client, options: RocketMQSinkOptions, partitions: int) -> int:
