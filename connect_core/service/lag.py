@@ -26,7 +26,7 @@ def plan(opened: Opened, name: str) -> Json:
     return {
         "connector": name,
         "state": connector.target_state,
-        "lag": sum(preview.lag for preview in previews),
+        "lag": sum(preview.lag or 0 for preview in previews),
         "unit": lag_unit(connector.document),
         "window_s": resolved.window_s,
         "schema": schema_contract(load_document(connector.document, f"connector {name}")),
@@ -80,7 +80,7 @@ def _lag(opened: Opened, connector: Connector) -> Json:
     newest = next(iter(opened.ledger.receipts(connector.uid, stream=LIVE, limit=1)), None)
     since = newest.settled_at if newest else connector.created_at
     alerts = load_document(connector.document).alerts
-    waiting, aside = sum(preview.lag for preview in previews), partition_states.of_previews(previews)
+    waiting, aside = sum(preview.lag or 0 for preview in previews), partition_states.of_previews(previews)
     return {
         "connector": connector.name,
         "lag": waiting,

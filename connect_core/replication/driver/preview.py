@@ -18,7 +18,8 @@ from connect_core.sdk.values import LIVE, Bounds, Gap, Position
 
 @dataclass(frozen=True)
 class Preview:
-    """One partition: `committed` is None before its first settle; `lag` = end - begin, in records or bytes, by source.
+    """One partition: `committed` is None before its first settle; `lag` = end - begin, in records or bytes, by source:
+    None where nobody knows it, since the partition cannot be looked at, or is retired.
 
     `open_from` is where a range begins that an earlier attempt left open. `waiting` is what is no whole record yet, in
     the unit of `lag`, and not part of it: the bytes of a last line without its line feed. `state`, `reason` and `since`
@@ -31,7 +32,7 @@ class Preview:
     committed: int | None
     begin: int
     end: int
-    lag: int
+    lag: int | None
     open_from: int | None
     gaps: tuple[Gap, ...]
     waiting: int = 0
@@ -59,6 +60,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
         seen = bounds.get(partition) or Bounds.unread(position)
         idle = has_nothing(seen) and partition not in opened
         state = _state_now(states.get(partition, PartitionState("active")), seen, named=partition in named, idle=idle)
+        unknown = state.state == "retired" or seen.failure is not None
         if state.state in ("retired", "ended") or seen.failure:
             seen = Bounds.unread(position)
         previews.append(
@@ -69,7 +71,7 @@ def plan_connector(ledger: Ledger, connector: Connector, resolved: Resolved, str
                 committed=position.offset if position else None,
                 begin=seen.begin,
                 end=seen.end,
-                lag=max(seen.end - seen.begin, 0),
+                lag=None if unknown else max(seen.end - seen.begin, 0),
                 open_from=opened.get(partition),
                 gaps=seen.gaps,
                 waiting=seen.waiting,

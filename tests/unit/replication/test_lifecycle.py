@@ -12,6 +12,7 @@ import pytest
 
 from connect_core import clock
 from connect_core.errors import (
+    ConfigError,
     EngineFailed,
     Failure,
     OffsetGone,
@@ -30,6 +31,7 @@ from connect_core.replication.driver.leases import LeaseTimes
 from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
+from connect_core.sdk.sink import Targets
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Pins, Position, Range, SourceBatch
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
@@ -179,16 +181,30 @@ def test_a_preview_says_that_the_next_run_takes_a_partition_back(
     monkeypatch.setattr(preview.systems, "source", lambda *_: four.source)
     monkeypatch.setattr(preview, "revealed", lambda one: one)
 
-    def previewed() -> dict[str, str]:
+    def previewed() -> dict[str, tuple[str, int | None]]:
         resolved: Any = SimpleNamespace(source=None)
         seen = preview.plan_connector(four.ledger, four.connector, resolved)
-        return {one.partition: one.state for one in seen if one.state != "active"}
+        return {one.partition: (one.state, one.lag) for one in seen if (one.state, one.lag) != ("active", 0)}
 
-    assert previewed() == {"d": "quarantined"}
+    assert previewed() == {"d": ("quarantined", None)}
     four.parts[D] = MemorySource([])
     assert previewed() == {}
     four.run()
     assert four.states() == {"d": "active"}
+    four.several.named = {A, C, D}
+    assert previewed() == {"b": ("retired", None)}
+
+
+def test_a_topic_that_the_target_cannot_have_stops_its_partitions_and_no_other(
+    four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Failure.of(ConfigError("The name is none of a topic"))
+    monkeypatch.setattr(four.source, "topic", lambda partition: partition.key)
+    monkeypatch.setattr(four.sink, "targets", lambda *_: Targets({"memory": "memory"}, unfit={"b": wrong}))
+    with pytest.raises(ConfigError, match="none of a topic"):
+        four.run()
+    assert four.moved() == {"a": 50, "b": 0, "c": 50, "d": 50}
+    assert four.states() == {"b": "quarantined"}
 
 
 class Stumbling(MemorySource):
