@@ -159,7 +159,8 @@ def put_aside_error(aside: Mapping[str, Failure], where: str) -> WaybillError:
     errors = {key: failure.as_error() for key, failure in aside.items()}
     worst = max(errors.values(), key=gravity)
     if len(errors) > 1:
-        told = [f"{key}: {error.what} ({error.next_step})" for key, error in list(errors.items())[:_TOLD]]
+        first = list(errors.items())[:_TOLD]
+        told = [f"{key}: {error.what}" + f" ({error.next_step})" * bool(error.next_step) for key, error in first]
         more = [f"and {len(errors) - _TOLD:,} more"] if len(errors) > _TOLD else []
         worst = type(worst)(
             f"{len(errors):,} partitions were put aside, the others were moved: {'; '.join([*told, *more])}",

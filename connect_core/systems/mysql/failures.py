@@ -91,6 +91,10 @@ def number_of(error: pymysql.Error) -> int:
     return error.args[0] if error.args and isinstance(error.args[0], int) else 0
 
 
+def is_forbidden(error: pymysql.Error) -> bool:
+    return number_of(error) in _FORBIDDEN
+
+
 def changing(numbers: Collection[int]) -> RowsRefused | None:
     """What warnings mean with which a statement went through."""
     kinds = sorted(_OF_ROWS[number] for number in numbers if number in _OF_ROWS)
@@ -109,7 +113,7 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
         return ConfigError(_ACCESS[number], where=where, next_step=step)
     if number in _ACCESS:
         return ConfigError(_ACCESS[number], where=where, next_step="Correct host, database, user or password")
-    if number in _FORBIDDEN:
+    if is_forbidden(error):
         return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
     if number in _BUSY:
         return Unreachable(_BUSY[number], where=where)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 
+import pymysql
 from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError, Refused, Unreachable
@@ -13,7 +14,7 @@ from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected
-from connect_core.systems.mysql.failures import understood
+from connect_core.systems.mysql.failures import is_forbidden, understood
 from connect_core.systems.mysql.probing import server_probed
 from connect_core.systems.mysql.source_catalog import (
     MysqlSourceTable,
@@ -56,7 +57,15 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
 
 
 def _probed(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
-    """One table."""
+    """One table. What is wrong with it says nothing of others."""
+    try:
+        with understood(f"{given.address}/{given.table}"):
+            yield from _looked_at(asking, given)
+    except (ConfigError, Refused, Unreachable) as error:
+        yield ProbeResult(False, ": ".join(filter(None, (f"table {given.table}", error.what, error.next_step))))
+
+
+def _looked_at(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
     try:
         table = read_source_table(asking, given)
         yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
@@ -64,8 +73,10 @@ def _probed(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
         yield from _extent(asking, table)
         if not given.bulk:
             yield _open_transactions(asking, table, given.address)
-    except (ConfigError, Refused, Unreachable) as error:
-        yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
+    except pymysql.Error as error:
+        if not is_forbidden(error):
+            raise
+        yield ProbeResult(False, f"{given.user} lacks SELECT on {given.table}, or on a column of it: GRANT SELECT")
 
 
 def _how_rows_are_found(asking: Cursor, given: MysqlSourceOptions, table: MysqlSourceTable) -> Iterator[ProbeResult]:

@@ -56,12 +56,16 @@ def probe(options: Json) -> Iterator[ProbeResult]:
 
 
 def _probed(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:
-    """One table."""
+    """One table. What is wrong with it says nothing of others."""
     try:
-        table = read_source_table(asking, given)
+        with understood(f"{given.address}/{given.table}"):
+            yield from _looked_at(asking, given)
     except (ConfigError, Unreachable) as error:
-        yield ProbeResult(False, f"table {given.table}: {error.what}: {error.next_step}")
-        return
+        yield ProbeResult(False, ": ".join(filter(None, (f"table {given.table}", error.what, error.next_step))))
+
+
+def _looked_at(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:
+    table = read_source_table(asking, given)
     yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
     rights = list(_rights(asking, given))
     yield from rights

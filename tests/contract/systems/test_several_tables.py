@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -51,8 +52,8 @@ class Shop:
     def part(self, table: str) -> Partition:
         return Partition(f"{self.within}.{table}")
 
-    def probed(self, *tables: str) -> dict[str, bool]:
-        return {one.what: one.ok for one in (probe_source if self.is_mysql else probe)(self.given(*tables))}
+    def probed(self, *tables: str, **more: Any) -> dict[str, bool]:
+        return {one.what: one.ok for one in (probe_source if self.is_mysql else probe)(self.given(*tables, **more))}
 
     def peeked(self, *tables: str) -> list[Any]:
         given = self.given(*tables)
@@ -252,3 +253,30 @@ def test_the_probe_names_what_no_pattern_means(shop: Shop) -> None:
         ]
     )
     assert not [what for what in shop.probed("orders") if "left out" in what]
+
+
+def test_the_probe_says_of_a_locked_table_that_it_is_and_goes_on(shop: Shop) -> None:
+    with closing(shop.database.connected()) as connection, connection.cursor() as locking:
+        locking.execute("LOCK TABLES orders WRITE" if shop.is_mysql else "BEGIN")
+        if not shop.is_mysql:
+            locking.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        said = shop.probed("orders", "pay_in", lock_timeout_s=0.2)
+    [wrong] = [what for what, ok in said.items() if not ok]
+    assert "orders: Another session held a lock for longer than lock_timeout_s" in wrong
+    assert [what for what, ok in said.items() if ok and "pay_in is there" in what]
+
+
+def test_the_probe_names_the_table_and_the_right_that_is_missing(shop: Shop) -> None:
+    user = f"lim{uuid4().hex[:8]}"
+    if shop.is_mysql:
+        rights = [f"CREATE USER {user} IDENTIFIED BY 'only for tests'", f"GRANT INSERT ON pay_in TO {user}"]
+    else:
+        rights = [f"CREATE ROLE {user} LOGIN PASSWORD 'only for tests'"]
+    shop.database.run(*rights, f"GRANT SELECT ON orders TO {user}")
+    try:
+        said = shop.probed("orders", "pay_in", user=user, password="only for tests")
+    finally:
+        shop.database.run(f"DROP USER {user}" if shop.is_mysql else f"DROP OWNED BY {user}; DROP ROLE {user}")
+    [wrong] = [what for what, ok in said.items() if not ok]
+    assert f"{user} lacks SELECT on {shop.within}.pay_in" in wrong
+    assert [what for what, ok in said.items() if ok and "orders is there" in what]

@@ -334,6 +334,8 @@ def test_of_many_only_the_first_are_told_one_by_one() -> None:
     error = put_aside_error(many, "connector orders")
     assert isinstance(error, OffsetGone)
     assert "file 4: gone (Look); and 7 more" in str(error)
+    without_advice = put_aside_error({"a": Failure.of(OffsetGone("gone")), "b": Failure.of(OffsetGone("cut"))}, "here")
+    assert "a: gone; b: cut" in str(without_advice)
     assert "file 5" not in str(error)
 
 
