@@ -29,6 +29,7 @@ from tests.faults.kit.journeys import (
 from tests.faults.kit.processes import ended
 from tests.faults.kit.proxy import RocketMQProxy, Trap, sends_to
 from tests.faults.kit.topics import JavaReader
+from tests.faults.kit.torn import DAMAGED
 from tests.faults.rows import FaultRow
 from tests.servers import RocketMQ
 from tests.site import new_site
@@ -36,8 +37,6 @@ from tests.site import new_site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 BATCH = 1_000
-DAMAGED = Account(repeated=1, duplicates=1)
-"""One message is there without what makes it a record of ours, and is told."""
 
 
 @pytest.mark.parametrize("message", [0, 43], ids=["the first", "one in the middle"])

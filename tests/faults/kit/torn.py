@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
+from tests.faults.kit.checker import Account
 from tests.servers import RocketMQ
 
+DAMAGED = Account(repeated=1, duplicates=1)
+"""One message is there without what makes it a record of ours, and is told (docs/delivery.md)."""
 _SIZE_AND_MAGIC = Struct(">ii")
 _MAGIC = 0xDAA320A7 - (1 << 32)
 _BODY_LENGTH_AT = 84
