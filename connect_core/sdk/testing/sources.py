@@ -222,9 +222,11 @@ class SourceContract:
     def test_waiting_ends_when_something_has_come(self, system: SourceCase, wanted: Range) -> None:
         source = system.source()
         seen = source.available_offsets({wanted.partition: Position(wanted.incarnation, wanted.end)})
-        begun = time.monotonic()
-        source.wait(seen, 0.2)
-        assert time.monotonic() - begun >= 0.2
+        begun, waits = time.monotonic(), 0
+        while time.monotonic() - begun < 0.2:  # what others write to the same server may end a wait early
+            source.wait(seen, 0.2)
+            waits += 1
+        assert waits < 20
         system.append([b"more"])
         source.wait(seen, 60)
         assert time.monotonic() - begun < 30
