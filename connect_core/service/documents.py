@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,11 +105,11 @@ def apply_written(
             agree(changed)
             agreed[:] = changed
 
-    before = ExaminedBefore()
+    attempt = partial(_applied, written, why, say, infer_again, agree_once, begins, made_from or {}, ExaminedBefore())
     for _ in range(_CHECKS - 1):
         with suppress(WritersChanged):
-            return _applied(written, why, say, infer_again, agree_once, begins, made_from or {}, before)
-    return _applied(written, why, say, infer_again, agree_once, begins, made_from or {}, before)
+            return attempt()
+    return attempt()
 
 
 def _applied(

@@ -5,7 +5,6 @@ The server sets them for a request, as it does the caller, and `opened.reading` 
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -50,14 +49,14 @@ class KeptLedgers:
         self._lock = Lock()
         self._kept: dict[str, tuple[object, Ledger]] = {}
         self._asked: dict[str, float] = {}
-        self._places: dict[_Named, tuple[float, LedgerPlace]] = {}
+        self._place: tuple[_Named, float, LedgerPlace] | None = None
 
     def place(self, find: Callable[[], LedgerPlace]) -> LedgerPlace:
         """Raises what `find` raises."""
         kept = self._fresh()
         if kept is None:
-            begun, kept = time.monotonic(), find()
-            self._places = {_named(): (begun, kept)}
+            named, begun, kept = _named(), time.monotonic(), find()
+            self._place = named, begun, kept
         return kept
 
     def read_just_now(self) -> bool:
@@ -66,8 +65,10 @@ class KeptLedgers:
         return kept is not None and self.knows(kept.url)
 
     def _fresh(self) -> LedgerPlace | None:
-        found, kept = self._places.get(_named(), (-math.inf, None))
-        return kept if time.monotonic() - found < ASKED_AGAIN_S else None
+        if self._place is None:
+            return None
+        named, begun, kept = self._place
+        return kept if named == _named() and time.monotonic() - begun < ASKED_AGAIN_S else None
 
     def knows(self, url: str) -> bool:
         """Whether this very ledger is open."""
