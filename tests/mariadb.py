@@ -123,7 +123,8 @@ class Database:
 
     def connected(self, **more: Any) -> Connection[Any]:
         """A session of another program."""
-        return pymysql.connect(**{**self.options, **more}, charset="utf8mb4", autocommit=True)
+        given = {**self.options, **more}
+        return pymysql.connect(**given, charset="utf8mb4", autocommit=True, ssl_disabled=True)
 
     def sink(self, table: str, **more: Any) -> dict[str, Any]:
         return {"mysql": {**self.options, "table": table, **more}}

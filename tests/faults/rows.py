@@ -2,8 +2,9 @@
 
 A fault test is marked `fault` and parametrized like any other. `--faults one` (the default) keeps one choice of each
 test function, `--faults all` keeps them all. A choice with a mark of its own, `pytest.mark.fault(costly=True)`, is made
-only with all; so is a whole function or module that has it. What is chosen at random comes from `seeded`, which depends
-on `--seed` and the test's name only, so that a row can be run again exactly.
+only with all; so is a whole function or module that has it, and a choice of any other test. It is for what takes long,
+where a quicker test of `make test` shows the same mechanism. What is chosen at random comes from `seeded`, which
+depends on `--seed` and the test's name only, so that a row can be run again exactly.
 """
 
 from __future__ import annotations

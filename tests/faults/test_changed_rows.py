@@ -67,6 +67,7 @@ def test_each_last_version_arrives_once_in_a_file(
     assert row.duplicates == 0
 
 
+@pytest.mark.fault(costly=True)
 def test_a_table_with_upsert_becomes_the_same(
     bare_site: Site, database: Database, row: FaultRow, seeded: random.Random
 ) -> None:

@@ -182,6 +182,7 @@ def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: 
     following.check(row)
 
 
+@pytest.mark.fault(costly=True)
 def test_connections_cut_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random) -> None:
     where = f"changes of PostgreSQL → {following.into}"
     row.describe("all sessions of ours terminated, writers busy", where=where, database="SQLite")

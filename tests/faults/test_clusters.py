@@ -220,6 +220,7 @@ def test_a_rule_that_changes_between_two_attempts(across: MakeAcross, change: st
     assert found.into(row) == EXACT
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("grown", [0, 300, 6_000], ids=["empty", "grown", "grown past what was delivered"])
 def test_a_target_topic_that_is_made_anew_between_two_runs(
     across: MakeAcross, rocketmq: RocketMQ, grown: int, row: FaultRow

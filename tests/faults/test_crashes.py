@@ -99,6 +99,7 @@ def _pairs() -> list[object]:
     ]
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("journey", _pairs(), indirect=True)
 def test_two_kills_in_a_row_lose_and_repeat_nothing(
     journey: Journey, own_engine: Engine, row: FaultRow, seeded: random.Random

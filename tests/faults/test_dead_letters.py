@@ -165,6 +165,7 @@ def test_a_replay_killed_at_a_step_is_finished_by_the_same_command(
     struck(Ovens(inline_site, target), row, step, passes)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed", "settled"])
 def test_a_replay_by_spark_on_postgresql_is_finished_by_the_same_command(site: Site, row: FaultRow, step: str) -> None:
     row.describe(

@@ -161,6 +161,7 @@ def test_a_kill_between_sends_to_topics_that_records_name(
     assert pinned_before_written(site, journey.name)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("point", ["before-planned", "planned", "batch-durable", "acknowledged", "executed", "settled"])
 def test_a_kill_while_devices_appear(site: Site, mosquitto: MqttBroker, row: FaultRow, point: str) -> None:
     """What MQTT has pushed, and was not acknowledged, comes again; what was is in topics that are looked into."""

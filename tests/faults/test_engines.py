@@ -76,6 +76,7 @@ class Blocker:
         assert ended(self._driver) in (0, 1)  # 1: its own quantum was over when it went on
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize(("way", "database"), CHOICES)
 @pytest.mark.parametrize("late", [False, True], ids=["before expiry", "after expiry"])
 def test_a_lane_that_was_queued_when_its_driver_died_writes_nothing(

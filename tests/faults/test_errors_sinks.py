@@ -168,6 +168,7 @@ def test_a_live_run_killed_at_a_step_sends_each_dead_letter_once(
     struck(ovens, row, step, 1)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("step", ["batch-written", "settled"])
 def test_dead_letters_by_spark_on_postgresql_are_sent_once(site: Site, row: FaultRow, step: str) -> None:
     row.describe(
@@ -207,6 +208,7 @@ def test_two_runs_at_once_send_each_dead_letter_once(inline_site: Site, row: Fau
     ovens.check(row)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_second_target_that_is_killed_holds_up_no_live_record(
     inline_site: Site, rocketmq: RocketMQ, row: FaultRow
 ) -> None:

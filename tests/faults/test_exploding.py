@@ -88,6 +88,7 @@ def test_a_worker_killed_between_the_pieces_of_a_record_repeats_and_loses_nothin
     check_counts(told(journey), journey.fed)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.server
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "executed", "settled"])
 def test_a_topic_exploded_into_a_file_has_each_piece_once(site: Site, row: FaultRow, step: str) -> None:

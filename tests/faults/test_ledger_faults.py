@@ -101,6 +101,7 @@ def waiting_for_a_lock(beside: sa.Engine) -> bool:
 # ------------------------------------------------------------------------------------------- taken over in the middle
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("database", DATABASES)
 def test_a_settle_with_a_take_over_in_between_is_fenced(
     copying: Copying, beside: sa.Engine, database: str, row: FaultRow

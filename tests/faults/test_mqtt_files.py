@@ -59,6 +59,7 @@ def filed(bare_site: Site, mosquitto: Mosquitto) -> Filed:
     return Filed(bare_site, mosquitto)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("told", [False, True], ids=["noticed", "told"])
 def test_the_ledger_is_restored_and_the_session_is_moved_on(
     filed: Filed, tmp_path: Path, row: FaultRow, told: bool

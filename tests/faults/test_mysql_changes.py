@@ -169,6 +169,7 @@ def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded:
     following.check(row)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("window", [False, True])
 def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
     words = ("--window", "4s") if window else ()
@@ -183,6 +184,7 @@ def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: 
     following.check(row)
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("into", ["file", "table"])
 @pytest.mark.parametrize("kills", [False, True])
 def test_a_snapshot_beside_busy_writers(

@@ -10,7 +10,7 @@ from tests.mariadb import Database, MariaDB
 from tests.mysql_writers import TABLE, writing
 from tests.site import Site
 
-pytestmark = [pytest.mark.server, pytest.mark.fault]
+pytestmark = [pytest.mark.server, pytest.mark.fault(costly=True)]
 
 
 @pytest.fixture(params=["file", "table"])

@@ -53,6 +53,7 @@ def test_a_worker_killed_right_after_a_native_send_repeats_nothing(
     assert made_up_for(journey, row) == EXACT
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("cut", [False, True], ids=["silent", "cut"])
 def test_an_answer_that_never_comes_to_the_native_client_repeats_nothing(
     journey: Inward, proxy: RocketMQProxy, cut: bool, row: FaultRow

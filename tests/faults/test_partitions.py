@@ -100,6 +100,7 @@ def test_a_bad_line_of_one_file_stops_no_other(logs: Logs, row: FaultRow) -> Non
     assert logs.states() == {}
 
 
+@pytest.mark.fault(costly=True)
 def test_a_bad_line_of_one_file_stops_no_other_in_a_window(logs: Logs, row: FaultRow) -> None:
     row.describe("a line too long in one of four files, in a window", where="files → file", database="SQLite")
     logs.run()

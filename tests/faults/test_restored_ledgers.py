@@ -147,6 +147,7 @@ def test_a_range_that_was_open_in_the_backup_is_finished(journey: Journey, backu
     assert _times_restored(journey.site) == 1
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("journey", [("in", "SQLite"), ("out", "PostgreSQL")], indirect=True, ids=["in", "out"])
 def test_a_run_under_which_the_ledger_is_brought_back_may_be_tried_again(
     journey: Journey, backup: Backup, row: FaultRow
@@ -258,6 +259,7 @@ def a_log_that_is_younger_than_the_backup(logs: Logs, backup: Backup) -> None:
     logs.run()
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize("happening", [a_log_that_the_backup_knows, a_log_that_is_younger_than_the_backup])
 def test_another_file_under_the_same_number_is_not_taken_for_the_one_in_the_topic(
     happening: Callable[[Logs, Backup], None],

@@ -61,6 +61,7 @@ def test_each_pass_has_each_row_once(bare_site: Site, database: Database, row: F
     assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == len(lines)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_copy_by_upsert_becomes_the_same(
     bare_site: Site, database: Database, row: FaultRow, seeded: random.Random
 ) -> None:

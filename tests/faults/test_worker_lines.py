@@ -65,6 +65,7 @@ def test_a_line_that_is_cut_loses_and_repeats_nothing(journey: Journey, when: st
     assert made_up_for(journey, row) == EXACT
 
 
+@pytest.mark.fault(costly=True)
 @pytest.mark.parametrize(("journey", "who"), _choices("driver", "worker"), indirect=["journey"])
 def test_a_side_of_a_line_that_stands_still_past_its_lease_writes_nothing_when_it_goes_on(
     journey: Journey, who: str, row: FaultRow

@@ -10,7 +10,10 @@ from tests.mqtt_brokers import Mosquitto
 from tests.mqtt_devices import devices
 from tests.site import Site
 
-pytestmark = [pytest.mark.server, pytest.mark.parametrize("protocol", ["5", "3.1.1"])]
+pytestmark = pytest.mark.server
+
+both = pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+costly_both = pytest.mark.parametrize("protocol", ["5", pytest.param("3.1.1", marks=pytest.mark.fault(costly=True))])
 
 
 def moved(site: Site, broker: Mosquitto, **source: Any) -> list[bytes]:
@@ -28,6 +31,7 @@ def publish(broker: Mosquitto, topic: str, *payloads: bytes, retain: bool = Fals
         all_of_them.wait()
 
 
+@both
 def test_a_qos_that_is_raised_holds_from_the_next_run_on(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
     """Of QoS 0 a broker keeps nothing while no run is connected."""
     moved(bare_site, mosquitto, filters=["d/raised"], protocol=protocol, qos=0)
@@ -36,6 +40,7 @@ def test_a_qos_that_is_raised_holds_from_the_next_run_on(bare_site: Site, mosqui
     assert moved(bare_site, mosquitto, filters=["d/raised"], protocol=protocol, qos=1) == [b"one", b"two"]
 
 
+@both
 def test_one_more_filter_brings_no_retained_message_again(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
     publish(mosquitto, f"d/kept/{protocol}", b"kept", retain=True)
     filters = [f"d/kept/{protocol}", f"d/more/{protocol}"]
@@ -46,6 +51,7 @@ def test_one_more_filter_brings_no_retained_message_again(bare_site: Site, mosqu
     assert moved(bare_site, mosquitto, filters=filters, protocol=protocol) == [b"kept", b"more"]
 
 
+@costly_both
 def test_a_filter_in_the_place_of_another_one(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
     """What both have comes once, what only the old one had no more."""
     old, wider, other = [f"d/{protocol}/+"], [f"d/{protocol}/#"], [f"e/{protocol}/+"]
@@ -60,6 +66,7 @@ def test_a_filter_in_the_place_of_another_one(bare_site: Site, mosquitto: Mosqui
     assert moved(bare_site, mosquitto, filters=other, protocol=protocol) == [b"before", b"one", b"two", b"three"]
 
 
+@costly_both
 def test_filters_that_move_to_other_sessions(bare_site: Site, mosquitto: Mosquitto, protocol: str) -> None:
     """What is not published at that moment comes once, whichever session has it; that they move is told once."""
     filters = [f"m/{protocol}/{name}" for name in "abcd"]

@@ -290,6 +290,7 @@ def arrives(site: Site, prefix: str, is_so: Callable[[dict[str, list[bytes]]], b
     wait_for(lambda: is_so(arrived(site, prefix)), "the records to arrive")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("to", ["a", "b", "ab"])
 def test_a_restored_ledger_has_forgotten_which_topics_there_are(sqlite_site: Site, prefix: str, to: str) -> None:
     """What was delivered since the backup is found, in topics that it knows and in those that are younger, also where

@@ -196,6 +196,7 @@ def test_while_a_window_lasts_dead_letters_go_on_their_way(bare_site: Site) -> N
         assert ended(driver, limit_s=90) == 0
 
 
+@pytest.mark.fault(costly=True)
 def test_a_restored_ledger_sends_what_it_has_forgotten(bare_site: Site) -> None:
     site = bare_site
     feed(site, "no json")

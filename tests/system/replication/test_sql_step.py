@@ -114,6 +114,7 @@ SELECT id, CAST(list_sum(list_transform(l, lambda x: list_sum(list_transform(l, 
 """
 
 
+@pytest.mark.fault(costly=True)
 def test_one_record_that_takes_too_long_stops_its_partition_and_is_named(bare_site: Site) -> None:
     """What stands before it is delivered, and the command in the message leaves out this record alone."""
     lines = [json.dumps({"id": number, "l": list(range(9_000 if number == 300 else 2))}) for number in range(400)]

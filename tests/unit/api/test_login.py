@@ -48,7 +48,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def client(server: str, tokens: dict[str, str]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server, headers={"Host": "connect.example"}, trust_env=False) as client:
+    with httpx.Client(base_url=server, headers={"Host": "connect.example"}, trust_env=False, verify=False) as client:
         yield client
 
 

@@ -161,7 +161,7 @@ def server() -> Iterator[httpx.URL]:
 
 @pytest.fixture
 def client(server: httpx.URL, there: Ledger) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server, trust_env=False) as client:
+    with httpx.Client(base_url=server, trust_env=False, verify=False) as client:
         yield client
 
 

@@ -43,7 +43,9 @@ def served(*, gets_change: bool, login: bool = False) -> Iterator[httpx.Client]:
     try:
         wait_for(lambda: server.started, "the server listens")
         [listener] = server.servers[0].sockets
-        with httpx.Client(base_url=f"http://localhost:{listener.getsockname()[1]}", trust_env=False) as client:
+        with httpx.Client(
+            base_url=f"http://localhost:{listener.getsockname()[1]}", trust_env=False, verify=False
+        ) as client:
             yield client
     finally:
         server.should_exit = True
@@ -59,7 +61,7 @@ def server() -> Iterator[httpx.URL]:
 
 @pytest.fixture
 def client(server: httpx.URL, folder: Path) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server, trust_env=False) as client:
+    with httpx.Client(base_url=server, trust_env=False, verify=False) as client:
         yield client
 
 
