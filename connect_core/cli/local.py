@@ -54,7 +54,7 @@ class LocalInstallation:
             return set_state(opened, name, state)
 
     def delete(self, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:
-        from connect_core.service.connectors import delete
+        from connect_core.service.deletions import delete
 
         with working() as opened:
             return delete(opened, name, force=force, agree=agree, say=say)

@@ -172,6 +172,13 @@ class Connectors(Transactions):
         with self._read() as connection:
             return [_connector_of(row) for row in connection.execute(query)]
 
+    def deleted_connectors(self, names: Collection[str]) -> list[Connector]:
+        """Those of these names that were deleted, of each name the last one last."""
+        query = _CONNECTOR.where(CONNECTORS.c.live_name.is_(None), CONNECTORS.c.name.in_([*names]))
+        with self._read() as connection:
+            rows = connection.execute(query.order_by(CONNECTORS.c.name, CONNECTORS.c.deleted_at))
+            return [_connector_of(row) for row in rows]
+
     def standing(self, uid: str) -> ConnectorStanding:
         """Raises ConfigError for an unknown uid; a deleted connector is known."""
         with self._read() as connection:

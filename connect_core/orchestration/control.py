@@ -158,14 +158,37 @@ def hold(airflow: Airflow, connector: str) -> None:
             airflow.pause(dag_id, True)
 
 
+def is_known(airflow: Airflow, connector: str) -> bool:
+    """Whether Airflow has a DAG of it."""
+    for dag_id in names.dag_ids(connector):
+        with suppress(NotThere):
+            airflow.dag(dag_id)
+            return True
+    return False
+
+
 def forget(airflow: Airflow, connector: str, home: Path | None, settings: Settings) -> None:
     """Removes the DAGs of a deleted connector with their runs, once no task of theirs is at work any more, and no parse
-    of the local stack that still knows it. One of another Airflow may bring them back until the next."""
-    if not settings.airflow_url:
-        parse_requests.wait_until_begun(_dag_file(home), _PARSED_LIMIT_S)
+    of the local stack that still knows it. One of another Airflow may bring them back until the next. Raises
+    Unreachable where a parse takes too long."""
+    if not settings.airflow_url and not parse_requests.has_begun(_dag_file(home), _PARSED_LIMIT_S) and _parses(home):
+        raise Unreachable(
+            f"Its dag-processor has begun no parse for {_PARSED_LIMIT_S:g} s",
+            where=str(_dag_file(home)),
+            next_step="Look at its log: waybill dev status names it",
+        )
     for dag_id in names.dag_ids(connector):
         with suppress(NotThere):
             _outlasting(partial(airflow.delete, dag_id))
+
+
+def _parses(home: Path | None) -> bool:
+    """Whether a dag-processor of the local stack is there: without it nothing is stored that was read before."""
+    from connect_core import stack
+
+    running = stack.load(home) if home else None
+    part = running.parts.get(stack.DAG_PROCESSOR) if running else None
+    return part is not None and part.process.is_alive
 
 
 def _fail_active_runs(airflow: Airflow, dag_id: str) -> None:

@@ -32,10 +32,13 @@ def begin(file: Path) -> None:
             os.utime(file)
 
 
-def wait_until_begun(file: Path, limit_s: float) -> None:
-    """Until a parse has begun since the last one asked, so that the one before it has stored what it had read; or until
-    the limit: nobody parses then."""
+def has_begun(file: Path, limit_s: float) -> bool:
+    """Waits until a parse has begun since the last one asked, so that the one before it has stored what it had read.
+    False after the limit: nobody parses, or one parse takes that long. True where there is no file."""
     until = time.monotonic() + limit_s
     with suppress(OSError):
-        while file.stat().st_mtime > time.time() and time.monotonic() < until:
+        while file.stat().st_mtime > time.time():
+            if time.monotonic() >= until:
+                return False
             time.sleep(_LOOK_EVERY_S)
+    return True

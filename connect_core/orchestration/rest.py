@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LONGEST_DETAIL = 300
+_AT_ONCE = BoundedSemaphore(4)
+"""So many requests of this process are under way. Airflow's server has 15 connections to its database, and a request
+may need two: more of them at once wait for each other for half a minute, and with them the tasks that report to it."""
 _PAGE = 100  # the most that Airflow gives at once
 
 
@@ -152,7 +156,8 @@ class Airflow:
         import httpx
 
         try:
-            answer = self._client.request(method, f"{self._url}{path}", **more)
+            with _AT_ONCE:
+                answer = self._client.request(method, f"{self._url}{path}", **more)
         except httpx.HTTPError as error:
             raise Unreachable(
                 f"Airflow does not answer: {type(error).__name__}", where=self._url, next_step="Run `waybill dev up`"

@@ -1,4 +1,4 @@
-"""What connectors there are, what they do now, and what they shall do: pause, resume, stop, delete.
+"""What connectors there are, what they do now, and what they shall do: pause, resume, stop.
 
 Where Airflow runs the connectors its switch is what pauses them, and the ledger only keeps whether one is stopped;
 without Airflow the ledger keeps all of it.
@@ -6,13 +6,12 @@ without Airflow the ledger keeps all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from connect_core.config import ConnectorDocument, load_document, masked
 from connect_core.config.schema_contract import schema_contract
-from connect_core.errors import ConfigError, Unreachable, WaybillError
+from connect_core.errors import ConfigError, Unreachable
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Airflow
@@ -20,15 +19,9 @@ from connect_core.replication.driver.status import Schedules, Status, StatusFact
 from connect_core.sdk.values import Json
 from connect_core.service import guarantees, partition_states
 from connect_core.service.kept_switches import kept_switches
-from connect_core.service.opened import AtWork, Opened, Say, ledger_exists, reading
+from connect_core.service.opened import Opened, Say, ledger_exists, reading
 
 Wish = Literal["running", "paused", "stopped"]
-
-_LEFT_BEHIND = {
-    "source": "what its server keeps for it (sessions, a slot, requests for rows) was not removed, and stays there",
-    "sink": "its progress was not cleared, and stays at the broker",
-    "errors.sink": "its progress in errors.sink was not cleared, and stays at the broker",
-}
 
 
 def by_name() -> dict[str, Connector]:
@@ -132,57 +125,6 @@ def _turn(opened: Opened, airflow: Airflow, connector: Connector, before: str, s
         opened.ledger.note_switch(connector.uid, before, state, who=opened.settings.user)
     if state == "stopped":
         control.end_runs(airflow, connector.name)
-
-
-def delete(opened: AtWork, name: str, *, force: bool, agree: Callable[[str], None], say: Say) -> Json:
-    """What a broker keeps for the connector is ended before; with `force` it goes also when a broker cannot be told.
-
-    `agree` is called with its uid before anything is changed, and raises when nobody agrees.
-    """
-    with control.airflow_of(opened.home, opened.settings) as airflow:
-        connector = opened.ledger.connector(name)
-        agree(connector.uid)
-        with _cleaned_up(opened, connector, airflow, force, say) as notes:
-            opened.ledger.delete(connector.uid, who=opened.settings.user, told=notes)
-        control.parse_now(opened.home, opened.settings)
-        if airflow:
-            control.hold(airflow, name)
-            control.end_runs(airflow, name)
-            control.forget(airflow, name, opened.home, opened.settings)
-    return {"name": name, "uid": connector.uid, "deleted": True, "notes": notes}
-
-
-@contextmanager
-def _cleaned_up(
-    opened: AtWork, connector: Connector, airflow: Airflow | None, force: bool, say: Say
-) -> Iterator[list[str]]:
-    """Its other sides keep nothing for the connector any more. When one cannot be told that, the connector stays,
-    stopped; with `force` it goes all the same."""
-    from connect_core.replication.driver import clean_up
-
-    ends = clean_up.ends_with_remote_state(connector)
-    if not ends:
-        yield []
-        return
-    opened.ledger.set_target_state(connector.uid, "stopped", who=opened.settings.user)
-    if airflow:
-        control.end_runs(airflow, connector.name)
-    with ExitStack() as leases:
-        try:
-            notes = leases.enter_context(
-                clean_up.cleaned_up(opened.ledger, opened.settings, opened.home, connector, say)
-            )
-        except WaybillError as error:
-            if not force:
-                raise type(error)(
-                    f"{error.what}; {connector.name} is stopped, and not deleted",
-                    where=error.where,
-                    next_step="Try again when no run and no backfill works for it (waybill backfills cancel) and the "
-                    f"server answers; or `waybill connectors delete {connector.name} --force`: then the server keeps "
-                    "its state of the connector",
-                ) from None
-            notes = [f"{_LEFT_BEHIND[end]} ({error.what})" for end in ends]
-        yield notes
 
 
 def _set_aside(connector: Connector) -> list[Json]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from connect_core.config.inferred_fields import stored_fields
 from connect_core.config.schema_contract import schema_contract
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.service.connectors import by_name
+from connect_core.service.deletions import finish_deletions
 from connect_core.service.inferred_fields import checked_together
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
@@ -43,10 +43,10 @@ def would_change(paths: Sequence[Path], say: Say, *, infer_again: bool = False) 
 
 def written_would_change(written: WrittenDocuments, say: Say, *, infer_again: bool = False) -> list[Json]:
     """The same of documents that are no files."""
-    known, deleted = _known()
+    known = by_name()
     checked = _numbered(_checked(written, known, infer_again), register=False)
     _say_notices(checked, say)
-    return _changes(checked, known, deleted)
+    return _changes(checked, known, _former(checked, known))
 
 
 def apply(
@@ -125,15 +125,17 @@ def _applied(
     from connect_core.orchestration import control
 
     seen = _writers_seen()
-    known, deleted = _known()
+    known = by_name()
     checked = _checked(written, known, infer_again, before)
-    changes = _changes(checked, known, deleted)
+    changes = _changes(checked, known, _former(checked, known))
     if changed := [one for one in changes if _finds_others(one["name"], checked, known)]:
         agree(changed)
     checked = _numbered(checked, register=True)
     _say_notices(checked, say)
+    finish_deletions([one["name"] for one in changes if one["change"] == "created"], say)
     with storing() as opened:
-        changes = _changes(checked, *_known_to(opened.ledger))
+        known = {connector.name: connector for connector in opened.ledger.connectors()}
+        changes = _changes(checked, known, _former_in(opened.ledger, checked, known))
         documents = {item.document.name: item.data for item in checked}
         of_callers = {name: revision for name, revision in made_from.items() if name in documents}
         flat = {item.document.name: item.flat for item in checked if item.flat is not None}
@@ -231,14 +233,6 @@ def _finds_others(name: str, checked: Sequence[Checked], known: _ByName) -> bool
     return before is not None and now is not None and before != now
 
 
-def _known() -> tuple[_ByName, _ByName]:
-    """None of either when there is no ledger yet."""
-    if not ledger_exists():
-        return {}, {}
-    with reading() as opened:
-        return _known_to(opened.ledger)
-
-
 def _writers_seen() -> WritersSeen:
     from connect_core.ledger import WritersSeen
 
@@ -264,15 +258,19 @@ def _beside() -> list[StreamBeside]:
         return targets_beside(opened.ledger)
 
 
-def _known_to(ledger: Ledger) -> tuple[_ByName, _ByName]:
-    """By name the connectors that there are, and of the deleted ones that have moved something the last of a name."""
-    known = {connector.name: connector for connector in ledger.connectors()}
-    gone = [one for one in ledger.connectors(include_deleted=True) if one.deleted_at and ledger.offsets(one.uid)]
-    return known, {one.name: one for one in sorted(gone, key=_deleted_at)}
+def _former(checked: Sequence[Checked], known: _ByName) -> _ByName:
+    """None when there is no ledger yet."""
+    if not ledger_exists():
+        return {}
+    with reading() as opened:
+        return _former_in(opened.ledger, checked, known)
 
 
-def _deleted_at(connector: Connector) -> datetime:
-    return connector.deleted_at or connector.created_at
+def _former_in(ledger: Ledger, checked: Sequence[Checked], known: _ByName) -> _ByName:
+    """Of the documents that are new by name the last deleted connector that has moved something."""
+    new = {item.document.name for item in checked} - known.keys()
+    gone = ledger.deleted_connectors(new) if new else []
+    return {one.name: one for one in gone if ledger.offsets(one.uid)}
 
 
 def _changes(checked: Sequence[Checked], known: _ByName, deleted: _ByName) -> list[Json]:

@@ -15,7 +15,7 @@ from connect_core.errors import ConfigError, Fault, Retriable, Unreachable
 from connect_core.ledger import Connector
 from connect_core.orchestration import control
 from connect_core.sdk.values import Json
-from connect_core.service import callers, connectors, documents, flat_connectors, offsets
+from connect_core.service import callers, connectors, deletions, documents, flat_connectors, offsets
 from connect_core.service.connectors import Wish
 from connect_core.service.flat_connectors import FlatConnector
 from connect_core.service.opened import Say, ledger_exists, reading, working
@@ -131,9 +131,10 @@ def restart(name: str, say: Say) -> bool:
 def delete(name: str, say: Say) -> None:
     """Raises NotFound and NotAllowed; and, where a broker cannot be told, the reason: then it stays, stopped."""
     callers.require("admin", name)
-    named(name)
+    if visible_one(name) is None and not deletions.is_left(name):
+        named(name)
     with working() as opened:
-        connectors.delete(opened, name, force=False, agree=lambda uid: None, say=say)
+        deletions.delete(opened, name, force=False, agree=lambda uid: None, say=say)
 
 
 def topics(name: str) -> list[str]:

@@ -28,6 +28,8 @@ REST_S = 1.0
 """At least so long an answer is taken for what it was."""
 REST_FACTOR = 10
 """And at least so many times as long as it took: whoever answers has other things to do."""
+LONGEST_REST_S = 15.0
+"""But no longer, as far as it did not take longer: an Airflow that was slow once may have other switches since."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class _Answer(Generic[Told]):
         """In rests: from 1 on it is asked again, and from 2 on nobody gets it."""
         if isinstance(self.told, WaybillError):
             return (now - self.ended) / REST_S
-        return (now - self.begun) / max(REST_S, REST_FACTOR * (self.ended - self.begun))
+        took_s = self.ended - self.begun
+        return (now - self.begun) / max(REST_S, took_s, min(LONGEST_REST_S, REST_FACTOR * took_s))
 
 
 class SharedAnswer(Generic[Told]):

@@ -15,7 +15,7 @@ from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable
 from connect_core.ledger import Connector
 from connect_core.sdk.values import Json
-from connect_core.service import callers, connectors, documents, rules, snapshots
+from connect_core.service import callers, connectors, deletions, documents, rules, snapshots
 from connect_core.service.connectors import Wish
 from connect_core.service.opened import Say, reading, working
 from connect_core.service.pages import ListPage, page, place_of
@@ -161,14 +161,15 @@ def delete(name: str, made_from: MadeFrom, say: Say, *, force: bool = False) -> 
     """Without a revision it goes whichever is there. Raises NotFound, NotAllowed and Stale; and, where a broker cannot
     be told, the reason: then it stays, stopped. With `force` it goes all the same."""
     callers.require("admin", name)
-    named(name)
+    if visible_one(name) is None and not deletions.is_left(name):
+        named(name)
 
     def agree(uid: str) -> None:
         if made_from.revisions:
             made_from.of(named(name), name)
 
     with working() as opened:
-        return connectors.delete(opened, name, force=force, agree=agree, say=say)
+        return deletions.delete(opened, name, force=force, agree=agree, say=say)
 
 
 # ----------------------------------------------------------------------------------------------------- faults and races

@@ -95,6 +95,7 @@ def test_a_deleted_name_can_be_used_again_and_its_history_stays(ledger: Ledger) 
     assert new.created
     assert new.connector.uid != old.uid
     assert [one.uid for one in ledger.connectors()] == [new.connector.uid]
+    assert [one.uid for one in ledger.deleted_connectors(["orders", "another"])] == [old.uid]
     both = ledger.connectors(include_deleted=True)
     assert [(one.uid, one.deleted_at is None) for one in both] == [(old.uid, False), (new.connector.uid, True)]
     assert ledger.document(old.uid, 1) == {"a": 1}

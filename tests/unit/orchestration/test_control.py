@@ -16,6 +16,7 @@ import pytest
 from connect_core.config import load_settings
 from connect_core.errors import Unreachable
 from connect_core.orchestration import control
+from connect_core.orchestration.rest import Airflow, NotThere
 from tests.unit.cli.conftest import DOCUMENT, Waybill, applied, folder, waybill
 
 __all__ = ["applied", "folder", "waybill"]
@@ -26,6 +27,8 @@ class Switches(BaseHTTPRequestHandler):
 
     dags: dict[str, bool]
     runs: dict[str, dict[str, str]]
+    pauses: bool = True
+    """Whether it turns a switch; else it fails."""
     busy: list[int]
     """What the next wishes to end a run or to delete a DAG are answered, the last one first."""
     parsed: list[str]
@@ -48,6 +51,8 @@ class Switches(BaseHTTPRequestHandler):
         elif "/dagRuns/" in path:
             name = unquote(path.split("/")[-1])
             self._answer(200, _run(name, self.runs[self._dag()][name]))
+        elif path.count("/") == 4 and self._dag() not in self.dags:
+            self._answer(404, {"detail": "not there"})
         elif path.count("/") == 4:
             self._answer(200, _dag(self._dag(), self.dags[self._dag()]))
         else:
@@ -58,6 +63,8 @@ class Switches(BaseHTTPRequestHandler):
         dag = self._dag()
         if dag not in self.dags:
             self._answer(404, {"detail": "not there"})
+        elif "is_paused" in body and not self.pauses:
+            self._answer(500, {"detail": "not now"})
         elif "is_paused" in body:
             self.dags[dag] = body["is_paused"]
             self._answer(200, _dag(dag, body["is_paused"]))
@@ -180,6 +187,62 @@ def test_nothing_of_a_deleted_connector_begins_until_its_dags_are_gone(
     airflow.do_DELETE = noted  # type: ignore[method-assign]
     assert waybill("connectors", "delete", "copy", "--yes").code == 0
     assert {paused for dags in seen for paused in dags.values()} == {True}
+
+
+@pytest.fixture
+def broken_off(airflow: type[Switches], waybill: Waybill) -> type[Switches]:
+    """A deletion that Airflow has not answered to its end, and its DAGs with their switches off."""
+    airflow.pauses = False
+    typed = waybill("connectors", "delete", "copy", "--yes")
+    assert typed.code == Unreachable.exit_code
+    assert "copy is deleted, and Airflow has its DAGs still: Airflow failed (500)" in typed.err
+    assert waybill("connectors", "list", "--json").json["connectors"] == []
+    airflow.pauses, airflow.dags = True, dict.fromkeys(airflow.dags, True)
+    return airflow
+
+
+def test_a_deletion_that_broke_off_is_finished_by_the_same_command(
+    broken_off: type[Switches], waybill: Waybill
+) -> None:
+    assert waybill("connectors", "delete", "copy", "--yes").code == 0
+    assert (broken_off.dags, broken_off.runs["replicate.copy"]["scheduled__1"]) == ({}, "failed")
+    assert waybill("connectors", "delete", "copy", "--yes").code == 2
+
+
+def test_a_new_connector_has_no_switch_of_one_whose_deletion_broke_off(
+    broken_off: type[Switches], waybill: Waybill
+) -> None:
+    assert waybill("apply", "copy.yaml").code == 0
+    assert (broken_off.dags, broken_off.runs["replicate.copy"]["scheduled__1"]) == ({}, "failed")
+
+
+def test_what_airflow_may_have_of_a_name_is_said_where_it_is_away(
+    broken_off: type[Switches], waybill: Waybill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_AIRFLOW_URL", "http://127.0.0.1:9")
+    typed = waybill("apply", "copy.yaml")
+    assert typed.code == 0
+    assert "Airflow may have copy paused, from a deletion that broke off" in typed.err
+
+
+def test_dags_stay_while_a_parse_may_bring_them_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dag-processor that stands still has read the ledger before. One that is gone stores nothing."""
+
+    class Never(Airflow):
+        def delete(self, dag_id: str) -> None:
+            raise NotThere(dag_id)
+
+    file = tmp_path / "airflow" / "dags" / "replication.py"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    monkeypatch.setattr(control, "_PARSED_LIMIT_S", 0.1)
+    control.parse_now(tmp_path, load_settings())
+    airflow = Never("http://127.0.0.1:9", "", "")
+    monkeypatch.setattr(control, "_parses", lambda home: True)
+    with pytest.raises(Unreachable, match=r"has begun no parse for 0\.1 s"):
+        control.forget(airflow, "copy", tmp_path, load_settings())
+    monkeypatch.setattr(control, "_parses", lambda home: False)
+    control.forget(airflow, "copy", tmp_path, load_settings())
 
 
 def test_apply_has_the_dags_made_anew(airflow: type[Switches], waybill: Waybill, applied: Path) -> None:

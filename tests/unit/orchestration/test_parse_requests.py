@@ -58,11 +58,11 @@ def test_what_comes_during_a_parse_is_for_the_next_one(tmp_path: Path) -> None:
 
 def test_who_waits_goes_on_when_a_parse_has_begun(tmp_path: Path) -> None:
     airflow = DagProcessor(tmp_path / "dags.py")
-    parse_requests.wait_until_begun(airflow.file, 60)
+    assert parse_requests.has_begun(airflow.file, 60)
     parse_requests.ask(airflow.file)
     threading.Timer(0.3, airflow.begin).start()
     begun = time.monotonic()
-    parse_requests.wait_until_begun(airflow.file, 60)
+    assert parse_requests.has_begun(airflow.file, 60)
     assert time.monotonic() - begun >= 0.25
     assert not airflow.is_due or airflow.file.stat().st_mtime <= time.time()
 
@@ -70,6 +70,7 @@ def test_who_waits_goes_on_when_a_parse_has_begun(tmp_path: Path) -> None:
 def test_where_nobody_parses_nobody_is_waited_for_without_end(tmp_path: Path) -> None:
     airflow = DagProcessor(tmp_path / "dags.py")
     parse_requests.ask(airflow.file)
-    parse_requests.wait_until_begun(airflow.file, 0.2)
-    for request in (parse_requests.ask, parse_requests.begin, lambda file: parse_requests.wait_until_begun(file, 9)):
+    assert not parse_requests.has_begun(airflow.file, 0.2)
+    for request in (parse_requests.ask, parse_requests.begin):
         request(tmp_path / "no-such-file")
+    assert parse_requests.has_begun(tmp_path / "no-such-file", 9)

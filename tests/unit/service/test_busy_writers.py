@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect_core.config import checking
-from connect_core.ledger import WritersChanged
+from connect_core.ledger import Ledger, WritersChanged
 from connect_core.service import documents
 from connect_core.service.opened import AtWork, reading
 
@@ -81,3 +81,17 @@ def test_who_stores_without_end_is_told_of(opened: AtWork, many: Path, monkeypat
         documents.apply([many], say=quiet)
     with reading() as found:
         assert {one.name for one in found.ledger.connectors()} == {"copy"}
+
+
+def test_only_deleted_connectors_of_a_new_name_are_looked_at(
+    opened: AtWork, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be any number of them, and each look is beside what others ask."""
+    for number in range(20):
+        uid = opened.ledger.apply(f"gone{number}", {}, who="ann").connector.uid
+        opened.ledger.delete(uid, who="ann")
+    asked: list[str] = []
+    offsets = Ledger.offsets
+    monkeypatch.setattr(Ledger, "offsets", lambda self, uid: asked.append(uid) or offsets(self, uid))
+    documents.apply([many], why="", say=quiet)
+    assert len(asked) < 20

@@ -15,7 +15,7 @@ from connect_core.errors import Unreachable
 from connect_core.orchestration import control
 from connect_core.orchestration.rest import Dag
 from connect_core.service import connectors
-from connect_core.service.kept_switches import REST_FACTOR, REST_S, KeptSwitches, SharedAnswer, keeping
+from connect_core.service.kept_switches import REST_S, KeptSwitches, SharedAnswer, keeping
 from connect_core.service.opened import AtWork
 
 
@@ -51,23 +51,31 @@ def settled(asked: Asked, times: int, kept: SharedAnswer[int]) -> None:
     until(lambda: asked.times == times and kept._asked is None)
 
 
-@pytest.mark.parametrize("takes_s", [0.0, 0.05, 2.0])
-def test_it_is_asked_again_after_a_rest_and_an_old_answer_is_given_to_nobody(takes_s: float) -> None:
+@pytest.mark.parametrize(("takes_s", "rest"), [(0.0, 1.0), (0.05, 1.0), (0.4, 4.0), (2.0, 15.0)])
+def test_it_is_asked_again_after_a_rest_and_an_old_answer_is_given_to_nobody(takes_s: float, rest: float) -> None:
     clock = Clock()
     kept, asked = SharedAnswer[int](clock), Asked(clock, takes_s)
-    rest = max(REST_S, REST_FACTOR * takes_s)
     begun = clock.now
     assert kept.of(asked) == 1
     clock.now = begun + rest * 0.99
     assert kept.of(asked) == 1
     assert asked.times == 1
-    clock.now = begun + rest
+    clock.now = begun + rest * 1.01
     assert kept.of(asked) == 1  # and another one asks meanwhile
     settled(asked, 2, kept)
     assert kept.of(asked) == 2
     clock.now += 2 * rest
     assert kept.of(asked) == 3
     assert asked.times == 3
+
+
+def test_an_answer_that_took_long_is_not_kept_for_longer_than_that() -> None:
+    clock = Clock()
+    kept, asked = SharedAnswer[int](clock), Asked(clock, 25.0)
+    begun = clock.now
+    assert kept.of(asked) == 1
+    clock.now = begun + 2 * 25.0
+    assert kept.of(asked) == 2
 
 
 def test_many_ask_once() -> None:

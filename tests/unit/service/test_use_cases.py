@@ -20,6 +20,7 @@ from connect_core.service import (
     backfills,
     connectors,
     dead_letters,
+    deletions,
     documents,
     groups,
     health,
@@ -148,9 +149,9 @@ def test_nothing_is_deleted_that_somebody_does_not_agree_to(opened: AtWork, said
 
     uid = connectors.shown(opened, opened.ledger.connector("copy"), said.append)["uid"]
     with pytest.raises(ConfigError, match=uid):
-        connectors.delete(opened, "copy", force=False, agree=refuse, say=said.append)
+        deletions.delete(opened, "copy", force=False, agree=refuse, say=said.append)
     assert len(connectors.listed(opened, said.append)) == 1
-    told = connectors.delete(opened, "copy", force=False, agree=lambda _: None, say=said.append)
+    told = deletions.delete(opened, "copy", force=False, agree=lambda _: None, say=said.append)
     assert (told["uid"], told["deleted"], told["notes"]) == (uid, True, [])
     assert connectors.listed(opened, said.append) == []
 
