@@ -3,16 +3,17 @@ which key. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Failure, Refused
 from connect_core.sdk.values import Json
 
 Key = tuple[str, ...]
 """Of a row, as texts."""
 Place = tuple[str, str]
 """Schema or database, and name of a table."""
+T = TypeVar("T")
 
 
 class SnapshotProgress(NamedTuple):
@@ -25,9 +26,9 @@ class SnapshotProgress(NamedTuple):
         """When rows up to this key have come; None: when the first table has no more."""
         return SnapshotProgress(self.tables if last else self.tables[1:], last)
 
-    def later(self) -> SnapshotProgress:
-        """When the first table is read behind the others, from its begin."""
-        return SnapshotProgress((*self.tables[1:], *self.tables[:1]))
+    def later(self, count: int = 1) -> SnapshotProgress:
+        """When so many tables in front are read behind the others, from their begin."""
+        return SnapshotProgress((*self.tables[count:], *self.tables[:count])) if count else self
 
     def with_more(self, tables: tuple[Place, ...]) -> SnapshotProgress:
         """A table that is being read is read once more behind the others."""
@@ -40,6 +41,42 @@ class SnapshotProgress(NamedTuple):
     def parse(cls, given: Json) -> SnapshotProgress:
         after = given["after"]
         return cls(tuple((schema, table) for schema, table in given["tables"]), None if after is None else (*after,))
+
+
+class ChunksWritten(NamedTuple):
+    """`more`: whether there is a chunk to be read. `waits`: why the next one is not written yet. `unfit`: of which
+    table rows cannot be read, and why."""
+
+    more: bool
+    waits: str = ""
+    unfit: Failure | None = None
+
+
+class Readable(NamedTuple, Generic[T]):
+    """A table whose rows can be read, and how many are due before it whose rows cannot."""
+
+    before: int
+    table: T
+
+
+def first_readable(
+    due: Iterable[tuple[int, Place]], described: Callable[[Place], T]
+) -> tuple[Readable[T] | None, Failure | None]:
+    """Of tables with their numbers; and why the first one cannot be read that is before it. None where none can."""
+    unfit: Failure | None = None
+    for number, place in due:
+        try:
+            return Readable(number, described(place)), unfit
+        except (ConfigError, Refused) as error:
+            unfit = unfit or Failure.of(error)
+    return None, unfit
+
+
+def still_to_come(progress: SnapshotProgress, why: str) -> str:
+    """Of a look that could not write all."""
+    first, others = ".".join(progress.tables[0]), len(progress.tables) - 1
+    named = f"table {first}" + (f" and {others:,} more" if others else "")
+    return f"rows of {named} are still to come: {why}; the next run goes on (how many: waybill lag)"
 
 
 def asked_of(

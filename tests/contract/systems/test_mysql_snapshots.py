@@ -188,6 +188,19 @@ def test_a_table_that_becomes_unfit_holds_up_no_other(
     database.run(f"DROP USER {named}")
 
 
+def test_an_unfit_table_that_the_document_names_no_more_is_passed_over(mariadb: MariaDB) -> None:
+    """So there is a way out for who does not mend it."""
+    database = Database(mariadb)
+    database.run("CREATE TABLE bad (id int PRIMARY KEY)", "INSERT INTO bad VALUES (1)")
+    snapshot = Snapshot(database, tables=["bad", "rows_"])
+    database.run("ALTER TABLE bad DROP PRIMARY KEY")
+    assert [one for _ in range(3) for one in snapshot.come()] == ALL
+    assert snapshot.look(snapshot.at).beside is not None
+    snapshot.options = snapshot.options.model_copy(update={"tables": ["rows_"]})
+    assert snapshot.come() == []
+    assert (snapshot.look(snapshot.at).beside, progress_of(snapshot.at.evidence).tables) == (None, ())
+
+
 def test_tables_none_of_which_can_be_read_are_looked_at_once_a_run(mariadb: MariaDB) -> None:
     database = Database(mariadb)
     database.run("CREATE TABLE bad (id int PRIMARY KEY)", "INSERT INTO bad VALUES (1)")

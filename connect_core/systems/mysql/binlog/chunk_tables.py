@@ -62,7 +62,7 @@ def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
     named = f"{where}, table {'.'.join(place)}"
     check_engine(table, named)
     if why := unfit_for_chunks(table):
-        step = "Change that; or write snapshot: never, and only changes come"
+        step = "Change that, or take it out of `tables`; before the first run also snapshot: never will do"
         raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
     return table
 

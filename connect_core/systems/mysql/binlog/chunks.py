@@ -44,7 +44,15 @@ from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, T
 from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import changing, number_of, understood
-from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress, asked_of
+from connect_core.systems.tables.snapshots import (
+    ChunksWritten,
+    Key,
+    Place,
+    SnapshotProgress,
+    asked_of,
+    first_readable,
+    still_to_come,
+)
 
 MOST_S, MOST_ROWS = 2.0, 80_000
 """So long a look writes chunks, and so many rows, before they are read: until then the log and a table hold them."""
@@ -79,15 +87,6 @@ class WrittenNote(NamedTuple):
     at: int
     """Where the log ended before it was written."""
     note: Note
-
-
-class ChunksWritten(NamedTuple):
-    """`more`: whether there is a chunk to be read. `waits`: why the next one is not written yet. `unfit`: of which
-    table rows cannot be read, and why."""
-
-    more: bool
-    waits: str = ""
-    unfit: Failure | None = None
 
 
 class _Altered(Exception):
@@ -175,14 +174,14 @@ def write_chunks(
     with _alone(asking, options) as is_alone:
         if not is_alone:
             waits = f"another connector of {options.database} copies rows"
-            return ChunksWritten(False, _still_to_come(progress, waits))
+            return ChunksWritten(False, still_to_come(progress, waits))
         check_writable(asking, options, where)
         _prepare(asking, options, where)
         tidy(asking, options, written(asking, options))
         writer = _Writer(asking, options, incarnation, where)
         now = writer.write(progress)
         asking.execute("SET SESSION wait_timeout = DEFAULT")
-        waits = _still_to_come(now, "another session has locked the next row") if writer.is_busy else ""
+        waits = still_to_come(now, "another session has locked the next row") if writer.is_busy else ""
         return ChunksWritten(now != progress, waits, writer.unfit)
 
 
@@ -227,17 +226,18 @@ class _Writer:
     def _begin(self, progress: SnapshotProgress) -> SnapshotProgress | None:
         """With the first table in front whose rows can be read: those before it are read later, and their changes come
         meanwhile. None where no table can be read now."""
-        self.unfit = None
-        for number, place in enumerate(progress.tables):
-            try:
-                require_seen(self._asking, place, self._where)
-                table = described(self._asking, place, self._where)
-            except (ConfigError, Refused) as error:
-                self.unfit = self.unfit or Failure.of(error)
-            else:
-                self._copy(place, table)
-                return self._turned(progress, number)
-        return None
+        found, self.unfit = first_readable(enumerate(progress.tables), self._described)
+        if found is None:
+            return None
+        self._copy(progress.tables[found.before], found.table)
+        return self._turned(progress, found.before)
+
+    def _described(self, place: Place) -> MysqlTable | None:
+        """None for one that has no rows to come: it is gone, or the document does not name it any more."""
+        if not self._options.wants(TableName(*place)):
+            return None
+        require_seen(self._asking, place, self._where)
+        return described(self._asking, place, self._where)
 
     def _turned(self, progress: SnapshotProgress, number: int) -> SnapshotProgress:
         for _ in range(number):
@@ -280,8 +280,7 @@ class _Writer:
     def _check(self, place: Place) -> None:
         """Nobody alters the table until the end of the transaction."""
         try:
-            require_seen(self._asking, place, self._where)
-            now = described(self._asking, place, self._where)
+            now = self._described(place)
         except (ConfigError, Refused):
             raise _Altered from None
         if now != self._copied:
@@ -329,13 +328,6 @@ def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
     yield is_alone
     if is_alone:
         asking.execute("SELECT RELEASE_LOCK(%s)", (name,))
-
-
-def _still_to_come(progress: SnapshotProgress, why: str) -> str:
-    """Of a look that could not write all."""
-    first, others = ".".join(progress.tables[0]), len(progress.tables) - 1
-    named = f"table {first}" + (f" and {others:,} more" if others else "")
-    return f"rows of {named} are still to come: {why}; the next run goes on (how many: waybill lag)"
 
 
 def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
