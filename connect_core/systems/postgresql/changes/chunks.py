@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import NamedTuple
 
+import psycopg2
 from psycopg2.extensions import cursor
 
 from connect_core import clock
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Refused
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import quoted_name
-from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
+from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable, about_rows, check_tables, described
+from connect_core.systems.postgresql.changes.holders import who_has_locked, who_is_open
+from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.slots import look_at_slot, tables_of
+from connect_core.systems.postgresql.changes.publications import require_tables, tables_of
+from connect_core.systems.postgresql.changes.slots import look_at_slot
 from connect_core.systems.postgresql.changes.snapshots import (
     CHUNK,
     END,
@@ -30,40 +33,38 @@ from connect_core.systems.postgresql.changes.snapshots import (
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
-from connect_core.systems.tables.snapshots import Key, SnapshotProgress, asked_of
+from connect_core.systems.tables.snapshots import (
+    ChunksWritten,
+    Key,
+    Place,
+    Readable,
+    SnapshotProgress,
+    asked_of,
+    first_readable,
+    still_to_come,
+)
 
 CHUNKS = 8
 """So many are written before they are read: until then the log keeps them, too."""
 _WAIT_S, _AGAIN_S = 5.0, 0.01
 """How long a look waits for transactions that were open at the watermark."""
 
-_COLUMNS = """
-SELECT a.attname, a.attnum = ANY (i.indkey), a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
-       CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype <> 'd' THEN ''
-            ELSE coalesce(b.typname, t.typname) END, c.relkind, c.oid
-FROM pg_class c
-JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-JOIN pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
-WHERE c.oid = to_regclass(%s) ORDER BY a.attnum
-"""
-"""Of each column whether it is of the key, and its type's name where that is none of the server's own."""
 _NEWEST = "SELECT pg_current_xact_id()::text::bigint"
 """Above the number of each transaction that had one before."""
 _ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
 """Whether all up to this number have ended, for who looks from now on."""
 
 
-class _Table(NamedTuple):
-    """`names` are those of types that are not the server's own, `kinds` the whole types of columns."""
+_GONE = (
+    psycopg2.errors.UndefinedTable,
+    psycopg2.errors.InvalidSchemaName,
+    psycopg2.errors.WrongObjectType,
+    psycopg2.errors.InsufficientPrivilege,
+)
 
-    relation: Relation
-    names: dict[int, str]
-    kinds: dict[str, str]
-    from_: str
-    """As SQL names where its own rows are: those of tables that inherit from it come under their own names, those of
-    its partitions under its own."""
+
+class _Waits(Exception):
+    """Why no chunk can be written now."""
 
 
 def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
@@ -76,8 +77,8 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
             raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
         asking.execute("BEGIN")
         asked = asked or tables_of(asking, options)
-        for schema, table in asked:
-            _described(asking, schema, table, where)
+        require_tables(asking, asked, where)
+        check_tables(asking, asked, where)
         _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(asked)).as_json()))
         asking.execute("COMMIT")
     return [f"{schema}.{table}" for schema, table in asked]
@@ -90,16 +91,27 @@ def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress | None
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
         progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
         after = progress.after
-        for schema, table in progress.tables:
-            with _one_snapshot(asking):
-                of = _described(asking, schema, table, where)
-                rows = _estimated(asking, of, None)
-                found.append(RowsLeft(f"{schema}.{table}", min(rows, _estimated(asking, of, after)), rows))
+        for place in progress.tables:
+            if options.wants(*place):
+                found += _rows_left_of(asking, place, after, where)
             after = None
     return found
 
 
-def _estimated(asking: cursor, of: _Table, after: Key | None) -> int:
+def _rows_left_of(asking: cursor, place: Place, after: Key | None, where: str) -> list[RowsLeft]:
+    """Nothing of a table that is gone."""
+    try:
+        with _one_snapshot(asking):
+            of = described(asking, place, where)
+            rows = _estimated(asking, of, None) if of else 0
+            left = min(rows, _estimated(asking, of, after)) if of else 0
+    except (ConfigError, Refused, psycopg2.errors.LockNotAvailable):  # they come when the table can be read again
+        rows = left = about_rows(asking, place) or 0
+        return [RowsLeft(".".join(place), left, rows)]
+    return [RowsLeft(".".join(place), left, rows)] if of else []
+
+
+def _estimated(asking: cursor, of: ChunkTable, after: Key | None) -> int:
     """How many rows are behind a key."""
     within, given = _behind(of, after)
     asking.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {of.from_} {within}", given)
@@ -107,75 +119,100 @@ def _estimated(asking: cursor, of: _Table, after: Key | None) -> int:
     return int(plans[0][0]["Plan"]["Plan Rows"])
 
 
-def write_chunks(asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str) -> None:
-    """Writes the next chunks behind where the log has come to; fewer where a transaction stays open."""
+def write_chunks(
+    asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, gone: Collection[Place], where: str
+) -> ChunksWritten:
+    """Writes the next chunks behind where the log has come to; fewer where others hold them up. A table that cannot be
+    read is read behind the others, and so is one of `gone`, which may come back."""
+    begun, unfit = progress, None
+
+    def look(place: Place) -> ChunkTable | None:
+        return described(asking, place, where) if options.wants(*place) else None
+
     for _ in range(CHUNKS):
-        if not progress.tables:
-            return
-        after = _write_chunk(asking, options, progress, where)
-        if after is None:
-            return
-        progress = after
+        due = [(number, one) for number, one in enumerate(progress.tables) if one not in gone]
+        found, unfit = first_readable(due, look)
+        if found is None:
+            break
+        try:
+            progress = _write_chunk(asking, options, progress, found, where)
+        except _Waits as why:
+            waits = still_to_come(progress.later(found.before), str(why))
+            return ChunksWritten(progress != begun, waits, unfit)
+    return ChunksWritten(progress != begun, unfit=unfit)
 
 
 def _write_chunk(
-    asking: cursor, options: PostgresChangesOptions, progress: SnapshotProgress, where: str
-) -> SnapshotProgress | None:
-    """How far the rows have come with it; None where a transaction stayed open that had begun before the watermark."""
-    (schema, table), slot = progress.tables[0], options.slot_name
-    watermark = secrets.token_hex(8)
+    asking: cursor,
+    options: PostgresChangesOptions,
+    progress: SnapshotProgress,
+    found: Readable[ChunkTable | None],
+    where: str,
+) -> SnapshotProgress:
+    """How far the rows have come with it. Of a table that has none to come it says so."""
+    later, slot = _later(progress, found), options.slot_name
+    due = progress.later(later)
+    place, watermark = due.tables[0], secrets.token_hex(8)
     asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, WATERMARK), watermark))
-    if not _all_have_ended(asking):
-        return None
-    with _one_snapshot(asking):
-        described = _described(asking, schema, table, where)
-        _say(asking, prefix(slot, CHUNK), Chunk(watermark, described.relation, progress.after).text(described.names))
-        asking.execute(*_rows(described, prefix(slot, ROW), progress.after, options.snapshot_rows))
-        keys = asking.fetchall()
-        last: Key | None = tuple(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
-        _say(asking, prefix(slot, END), json.dumps(last))
-    return progress.behind(last)
+    _wait_for_others(asking)
+    try:
+        with _one_snapshot(asking):
+            table = _held(asking, found.table, place, where) if found.table else None
+            relation = table.relation if table else Relation(0, *place, 0, ())
+            chunk = Chunk(watermark, relation, due.after, later)
+            _say(asking, prefix(slot, CHUNK), chunk.text(table.names if table else {}))
+            last = _write_rows(asking, options, table, due.after) if table else None
+            _say(asking, prefix(slot, END), json.dumps(last))
+    except psycopg2.errors.LockNotAvailable:
+        raise _Waits(who_has_locked(asking, found.table.relation.oid if found.table else 0)) from None
+    return due.behind(last)
 
 
-def _described(asking: cursor, schema: str, table: str, where: str) -> _Table:
-    """Nobody alters it until the end of the transaction."""
-    place = f"{quoted_name(schema)}.{quoted_name(table)}"
-    asking.execute(f"LOCK TABLE {place} IN ACCESS SHARE MODE")
-    asking.execute(_COLUMNS, (place,))
-    found = asking.fetchall()
-    if not found:
-        raise ConfigError(
-            f"Rows of table {schema}.{table} cannot be read chunk by chunk: it is gone, or has no primary key",
-            where=where,
-            next_step="Give it one; or leave out `snapshot`, and copy its rows in another way",
-        )
-    return _Table(
-        Relation(found[0][7], schema, table, 0, tuple(LoggedColumn(*one[:4]) for one in found)),
-        names={one[2]: one[5] for one in found if one[5]},
-        kinds={one[0]: one[4] for one in found},
-        from_=place if found[0][6] == "p" else f"ONLY {place}",
-    )
+def _later(progress: SnapshotProgress, found: Readable[ChunkTable | None]) -> int:
+    """How many tables are put behind the others: all, and so none, where the first one is read from its begin again."""
+    table, after = found.table, progress.after
+    anew = not found.before and after is not None and table is not None and table.behind(after) is None
+    return len(progress.tables) if anew else found.before
 
 
-def _all_have_ended(asking: cursor) -> bool:
-    """Whether all transactions have ended that write, and were open at the watermark: a commit is in the log before
+def _write_rows(asking: cursor, options: PostgresChangesOptions, table: ChunkTable, after: Key | None) -> Key | None:
+    """The key of the last one; None where the table has no more."""
+    asking.execute(*_rows(table, prefix(options.slot_name, ROW), after, options.snapshot_rows))
+    keys = asking.fetchall()
+    return table.up_to(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
+
+
+def _held(asking: cursor, table: ChunkTable, place: Place, where: str) -> ChunkTable:
+    """Nobody alters it until the end of the transaction. That has seen nothing before: to who has, a table that was
+    written anew meanwhile looks empty."""
+    try:
+        asking.execute(f"LOCK TABLE {table.from_} IN ACCESS SHARE MODE")
+        held = described(asking, place, where)
+    except (*_GONE, ConfigError, Refused):
+        held = None
+    if held is None or held.key != table.key:
+        raise _Waits("another session has altered it a moment ago")
+    return held
+
+
+def _wait_for_others(asking: cursor) -> None:
+    """Until all transactions have ended that write, and were open at the watermark: a commit is in the log before
     others see it. Only what is in the log behind the watermark is unknown to who reads from now on."""
     asking.execute(_NEWEST)
-    newest, until = asking.fetchone(), clock.monotonic() + _WAIT_S
+    [newest] = asking.fetchone() or (0,)
+    until = clock.monotonic() + _WAIT_S
     while True:
-        asking.execute(_ARE_OVER, newest)
+        asking.execute(_ARE_OVER, (newest,))
         if asking.fetchone() == (True,):
-            return True
+            return
         if clock.monotonic() >= until:
-            return False
+            raise _Waits(who_is_open(asking, newest))
         clock.sleep(_AGAIN_S)
 
 
-def _rows(of: _Table, row_prefix: str, after: Key | None, most: int) -> tuple[str, list[str]]:
+def _rows(of: ChunkTable, row_prefix: str, after: Key | None, most: int) -> tuple[str, list[str]]:
     """SQL that writes the rows, and gives the key of each."""
-    relation = of.relation
-    columns = ", ".join(quoted_name(one.name) for one in relation.columns)
-    keys = [one.name for one in relation.columns if one.of_key]
+    columns, keys = ", ".join(quoted_name(one.name) for one in of.relation.columns), of.key_columns
     key = ", ".join(map(quoted_name, keys))
     texts = ", ".join(f"{quoted_name(one)}::text" for one in keys)
     within, given = _behind(of, after)
@@ -186,13 +223,13 @@ def _rows(of: _Table, row_prefix: str, after: Key | None, most: int) -> tuple[st
     return statement, [row_prefix, *given]
 
 
-def _behind(of: _Table, after: Key | None) -> tuple[str, Sequence[str]]:
+def _behind(of: ChunkTable, after: Key | None) -> tuple[str, Sequence[str]]:
     """SQL of which rows come behind a key, all where there is none, and what it is given."""
-    if after is None:
+    values, keys = of.behind(after), of.key_columns
+    if values is None:
         return "", ()
-    keys = [one.name for one in of.relation.columns if one.of_key]
     behind = ", ".join(f"%s::{of.kinds[one]}" for one in keys)
-    return f"WHERE ({', '.join(map(quoted_name, keys))}) > ({behind})", after
+    return f"WHERE ({', '.join(map(quoted_name, keys))}) > ({behind})", values
 
 
 def _say(asking: cursor, named: str, text: str) -> None:

@@ -10,7 +10,7 @@ from psycopg2.extensions import cursor
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
-from connect_core.systems.postgresql.changes import slots
+from connect_core.systems.postgresql.changes import publications, slots
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
@@ -34,18 +34,19 @@ def probe(options: Json) -> Iterator[ProbeResult]:
 
 
 def _tables(asking: cursor, given: PostgresChangesOptions, where: str) -> Iterator[ProbeResult]:
-    missing = slots.unpublished(asking, given, where)
+    missing = publications.unpublished(asking, given, where)
     name = given.publication_name
     if given.publication is not None or not missing:
         yield ProbeResult(True, f"publication {name} has the tables")
     else:
-        yield ProbeResult(True, f"publication {name} will be made of {slots.words(missing)}")
-    for table in slots.without_identity(asking, given):
+        yield ProbeResult(True, f"publication {name} will be made of {publications.words(missing)}")
+    for one in publications.without_identity(asking, publications.tables_of(asking, given)):
+        table = publications.words([one])
         words = f"table {table} has no primary key and no replica identity: its updates fail while it is published"
         yield ProbeResult(False, f"{words}: ALTER TABLE {table} REPLICA IDENTITY FULL")
-    for column in slots.generated_columns(asking, given):
+    for column in publications.generated_columns(asking, given):
         yield ProbeResult(True, f"column {column} is generated: the log does not have it, so events do not")
-    for table in slots.with_large_values(asking, given):
+    for table in publications.with_large_values(asking, given):
         yield ProbeResult(
             True,
             f"table {table}: an update leaves out large values that do not change; with REPLICA IDENTITY FULL they are"
@@ -68,7 +69,7 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
     [may_replicate] = asking.fetchone() or (False,)
     if not may_replicate:
         yield ProbeResult(False, f"{given.user} may not read the log: ALTER ROLE {given.user} REPLICATION")
-    for table in slots.unreadable(asking, given) if given.snapshot == "initial" else ():
+    for table in publications.unreadable(asking, given) if given.snapshot == "initial" else ():
         words = f"{given.user} may not read the rows of table {table}: GRANT SELECT ON {table}"
         yield ProbeResult(False, f"{words}; or write snapshot: never")
     if given.publication is None:
@@ -77,6 +78,6 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
         if not may_create:
             words = f"{given.user} may make no publication: GRANT CREATE ON DATABASE {given.database}"
             yield ProbeResult(False, f"{words}, or name one as publication")
-        for table in slots.of_others(asking, given):
+        for table in publications.of_others(asking, given):
             words = f"{given.user} does not own table {table}, and may not publish it"
             yield ProbeResult(False, f"{words}: name a publication that its owner makes")

@@ -1,9 +1,9 @@
-"""The slot, the publication and the log of a database, by SQL: what is there, made, moved on, counted, dropped."""
+"""The slot and the log of a database, by SQL: what is there, made, moved on, counted, dropped."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -45,37 +45,6 @@ FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(upto)s::pg_lsn, %(most)s, '
 """
 """Changes of rows by the first byte of each message (I, U, D; T has a number of tables; M may be for us),
 how many messages, and whether a chunk of a snapshot and a request for one are among them."""
-_PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
-_FORMS = """
-SELECT '', concat_ws('.', p.oid, p.xmin) FROM pg_publication p WHERE pubname = %(publication)s
-UNION ALL
-SELECT concat_ws('.', n.nspname, c.relname), concat_ws('.', r.prrelid, r.oid)
-FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
-JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE pubname = %(publication)s
-  AND (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
-"""
-"""Numbers that the publication, and its entry for each table, get when they are made or altered."""
-_PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"
-_OF_OURS = """
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[]))
-"""
-_GENERATED = f"""
-SELECT n.nspname, c.relname, a.attname {_OF_OURS.replace("WHERE", "JOIN pg_attribute a ON a.attrelid = c.oid WHERE")}
-AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> '' ORDER BY 1, 2, a.attnum
-"""
-_UNREADABLE = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT has_table_privilege(c.oid, 'SELECT')"
-_OF_OTHERS = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT pg_has_role(c.relowner, 'USAGE')"
-_WITH_LARGE_VALUES = f"SELECT n.nspname, c.relname {_OF_OURS} AND c.reltoastrelid <> 0 AND c.relreplident <> 'f'"
-_WITHOUT_IDENTITY = f"""
-SELECT n.nspname, c.relname {_OF_OURS} AND (c.relreplident = 'n'
-   OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
-"""
-_MISSING_TABLES = """
-SELECT * FROM unnest(%s::text[], %s::text[]) t (s, n)
-WHERE to_regclass(quote_ident(s) || '.' || quote_ident(n)) IS NULL
-"""
 
 
 class ServerLog(NamedTuple):
@@ -237,134 +206,6 @@ def count_changes(asking: cursor, options: PostgresChangesOptions, where: str, u
         asking.execute(_COUNT, given)
     changes, messages, has_chunk, has_request = _row(asking)
     return Counted(int(changes), messages >= most, has_chunk, has_request)
-
-
-def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str) -> None:
-    """Makes ours, or makes it one of the tables that the document names now. Raises ConfigError for tables that cannot
-    be published, and for a publication of somebody else that leaves something out."""
-    missing = unpublished(asking, options, where)
-    if options.publication is not None:
-        return
-    name, named = quoted_name(options.publication_name), options.named()
-    tables = ", ".join(f"ONLY {quoted_name(schema)}.{quoted_name(table)}" for schema, table in named)
-    published = _published(asking, options)
-    if published is None:
-        asking.execute(
-            f"CREATE PUBLICATION {name} FOR TABLE {tables}"
-            " WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
-        )
-    elif missing or published != {*named}:
-        asking.execute(f"ALTER PUBLICATION {name} SET TABLE {tables}")
-
-
-def publication_forms(asking: cursor, options: PostgresChangesOptions) -> dict[str, str]:
-    """By table, and by "" of the publication itself: another one once it was taken away and put back, or altered. What
-    changed in between the server gives to nobody, and says nothing (since PostgreSQL 18 also where the publication was
-    not there)."""
-    schemas, tables = _columns(options.named())
-    asking.execute(_FORMS, {"publication": options.publication_name, "schemas": schemas, "tables": tables})
-    return dict(asking.fetchall())
-
-
-def is_published(asking: cursor, options: PostgresChangesOptions) -> bool:
-    return _published(asking, options) is not None
-
-
-def unpublished(asking: cursor, options: PostgresChangesOptions, where: str) -> list[tuple[str, str]]:
-    """The tables that our publication must still be given."""
-    named = options.named()
-    _require_tables(asking, named, where)
-    published = _published(asking, options)
-    left_out = sorted({*named} - (published or set()))
-    if options.publication is not None:
-        _require_publication(asking, options.publication, left_out, where)
-    return left_out
-
-
-def _published(asking: cursor, options: PostgresChangesOptions) -> set[tuple[str, str]] | None:
-    """None where there is no such publication."""
-    asking.execute(_PUBLICATION, (options.publication_name,))
-    if asking.fetchone() is None:
-        return None
-    asking.execute(_PUBLISHED, (options.publication_name,))
-    return {(schema, table) for schema, table in asking.fetchall()}
-
-
-def tables_of(asking: cursor, options: PostgresChangesOptions) -> list[tuple[str, str]]:
-    """Those that the document names, and those of the publication that its patterns mean."""
-    published = sorted(_published(asking, options) or ())
-    return [*dict.fromkeys((*options.named(), *(one for one in published if options.wants(*one))))]
-
-
-def generated_columns(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Of the tables: the log does not have them."""
-    asking.execute(_GENERATED, _columns(tables_of(asking, options)))
-    return [".".join(one) for one in asking.fetchall()]
-
-
-def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables that may keep values apart from their rows, and log no whole old row."""
-    return _those(asking, _WITH_LARGE_VALUES, options)
-
-
-def without_identity(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables whose updates and deletes fail while they are published: those of others' publications may be such."""
-    return _those(asking, _WITHOUT_IDENTITY, options)
-
-
-def unreadable(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables whose rows the user may not read."""
-    return _those(asking, _UNREADABLE, options)
-
-
-def of_others(asking: cursor, options: PostgresChangesOptions) -> list[str]:
-    """Tables that the user does not own."""
-    return _those(asking, _OF_OTHERS, options)
-
-
-def _those(asking: cursor, query: str, options: PostgresChangesOptions) -> list[str]:
-    """Of the tables of the document."""
-    asking.execute(query, _columns(tables_of(asking, options)))
-    return [words([one]) for one in asking.fetchall()]
-
-
-def _columns(named: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    return [one for one, _ in named], [one for _, one in named]
-
-
-def _require_tables(asking: cursor, named: Collection[tuple[str, str]], where: str) -> None:
-    asking.execute(_MISSING_TABLES, _columns(named))
-    if missing := asking.fetchall():
-        step = "Make it, or name another one; the next attempt looks again"
-        raise Unreachable(f"There is no table {words(missing)}", where=where, next_step=step)
-    asking.execute(_WITHOUT_IDENTITY, _columns(named))
-    if unfit := asking.fetchall():
-        raise ConfigError(
-            f"Table {words(unfit)} has no replica identity: if it were published, its updates and deletes would fail",
-            where=where,
-            next_step="Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL",
-        )
-
-
-def _require_publication(asking: cursor, name: str, left_out: Collection[tuple[str, str]], where: str) -> None:
-    asking.execute(_PUBLICATION, (name,))
-    found = asking.fetchone()
-    if found is None:
-        raise ConfigError(f"There is no publication {name}", where=where, next_step="Make it, or name another one")
-    if left_out:
-        step = f"ALTER PUBLICATION {name} ADD TABLE …"
-        raise ConfigError(f"Publication {name} does not have {words(left_out)}", where=where, next_step=step)
-    if not found[0]:
-        step = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
-        raise ConfigError(f"Publication {name} leaves out kinds of changes", where=where, next_step=step)
-
-
-def drop_publication(asking: cursor, options: PostgresChangesOptions) -> None:
-    asking.execute(f"DROP PUBLICATION IF EXISTS {quoted_name(options.publication_name)}")
-
-
-def words(tables: Collection[tuple[str, str]]) -> str:
-    return ", ".join(f"{schema}.{table}" for schema, table in tables)
 
 
 def _row(asking: cursor) -> tuple[Any, ...]:

@@ -4,7 +4,8 @@
 among the changes, the same ones each time. A chunk was read a moment before its commit: a row that has changed in
 between came as a change already, and what the chunk has of it is old. So before a chunk is read, a watermark is written
 into the log, and rows whose keys have changed between the watermark and the chunk are left out. How far the chunks have
-come follows from the log as well: one that does not begin where the one before it ended is left out.
+come follows from the log as well: one that does not begin where the one before it ended is left out. A chunk says, too,
+which tables before its own are read later; so that holds exactly when its rows come.
 
 DBLog: A Watermark Based Change-Data-Capture Framework, https://arxiv.org/abs/2010.12597
 """
@@ -38,6 +39,8 @@ class Chunk(NamedTuple):
     watermark: str
     relation: Relation
     after: Key | None
+    later: int = 0
+    """So many tables were due before this one, could not be read, and are read behind the others."""
 
     def text(self, names: dict[int, str]) -> str:
         """`names` are those of types that are not the server's own."""
@@ -50,6 +53,7 @@ class Chunk(NamedTuple):
             "table": of.table,
             "columns": columns,
             "after": self.after,
+            "later": self.later,
         }
         return json.dumps(said)
 
@@ -59,7 +63,8 @@ def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
     columns = tuple(LoggedColumn(*one[:4]) for one in said["columns"])
     names = {one[2]: one[4] for one in said["columns"] if one[4]}
     after = None if said["after"] is None else (*said["after"],)
-    return Chunk(said["watermark"], Relation(said["oid"], said["schema"], said["table"], 0, columns), after), names
+    relation = Relation(said["oid"], said["schema"], said["table"], 0, columns)
+    return Chunk(said["watermark"], relation, after, said.get("later", 0)), names
 
 
 @dataclass
@@ -103,10 +108,13 @@ class Snapshotting:
         """Whether its rows are the next ones."""
         of, window = chunk.relation, self._window
         self._relation = of.oid
-        due = self.progress.tables[:1] == ((of.schema, of.table),) and chunk.after == self.progress.after
+        turned = self.progress.later(chunk.later)
+        due = turned.tables[:1] == ((of.schema, of.table),) and chunk.after == turned.after
         self._taken = (
             due and window is not None and window.watermark == chunk.watermark and self._relation not in window.void
         )
+        if self._taken:
+            self.progress = turned
         return self._taken
 
     def takes(self, key: Key) -> bool:

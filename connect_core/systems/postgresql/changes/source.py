@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
 
+from psycopg2.errors import LockNotAvailable
 from psycopg2.extensions import cursor
 
 from connect_core.errors import ConfigError, DataError, Retriable
@@ -20,7 +21,8 @@ from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.postgresql.catalog import primary_key
-from connect_core.systems.postgresql.changes import slots
+from connect_core.systems.postgresql.changes import publications, slots
+from connect_core.systems.postgresql.changes.chunk_tables import check_tables
 from connect_core.systems.postgresql.changes.chunks import write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
@@ -30,7 +32,8 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import made, understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.snapshots import SnapshotProgress
+from connect_core.systems.tables.snapshots import ChunksWritten, SnapshotProgress
+from connect_core.systems.tables.snapshots import Place as TablePlace
 
 MOST_MESSAGES = 500_000
 """That a look counts: what is behind them is for the next one."""
@@ -76,7 +79,7 @@ class PostgresChangesSource(ChangeSource):
             if options.slot is None:
                 slots.drop_slot(asking, options, self._where)
             if options.publication is None:
-                slots.drop_publication(asking, options)
+                publications.drop_publication(asking, options)
         if options.slot is None:
             return []
         return [
@@ -94,9 +97,9 @@ class PostgresChangesSource(ChangeSource):
         place = _place_in(at)
         if place is None:
             return self._begun(asking, at, log)
-        with made(self._where):
-            slots.keep_publication(asking, self._options, self._where)
-        published = slots.publication_forms(asking, self._options)
+        gone = self._gone(asking, at)
+        self._keep_publication(asking, gone)
+        published = self._published(asking, at)
         lost, behind = self._what_is_lost(at, place, log, slot, published)
         if lost or slot is None:
             gap = Gap(at.incarnation, at.offset, None, lost)
@@ -105,19 +108,50 @@ class PostgresChangesSource(ChangeSource):
         slots.wait_until_free(asking, self._options, self._where)
         self._move(asking, slot, place)
         evidence = {**at.evidence, _TIMELINE: log.timeline, _PUBLISHED: published}
+        offset, gaps = at.offset, tuple[Gap, ...]()
         if at.offset < place.number:
-            gap = Gap(at.incarnation, at.offset, place.number, "the slot gives nothing again that was settled")
-            return self._counted(asking, at.incarnation, place.number, place, evidence, (gap,))
-        return self._counted(asking, at.incarnation, at.offset, place, evidence)
+            reason = "the slot gives nothing again that was settled"
+            offset, gaps = place.number, (Gap(at.incarnation, at.offset, place.number, reason),)
+        seen = self._counted(asking, at.incarnation, offset, place, evidence, gaps, gone)
+        waits = "; ".join(one for one in (_are_gone(gone), seen.waits) if one)
+        beside = publications.identity_lost(asking, self._options, self._where) or seen.beside
+        return replace(seen, waits=waits, beside=beside)
+
+    def _gone(self, asking: cursor, at: Position) -> list[TablePlace]:
+        """Tables of the document that were there once: dropped, or under another name."""
+        missing, known = publications.missing_tables(asking, self._options.named()), at.evidence.get(_PUBLISHED, {})
+        return [one for one in missing if publications.words([one]) in known or self._options.publication]
+
+    def _keep_publication(self, asking: cursor, gone: Collection[TablePlace]) -> None:
+        """While somebody has locked a table of a publication of others, the server does not say which ones it has: the
+        next look asks again."""
+        with made(self._where):
+            try:
+                publications.keep_publication(asking, self._options, self._where, gone)
+            except LockNotAvailable:
+                if self._options.publication is None:
+                    raise
+
+    def _published(self, asking: cursor, at: Position) -> dict[str, str]:
+        """One that is not in it is known as it was: so it is noticed when another one has its name, or it is back."""
+        known, named = at.evidence.get(_PUBLISHED, {}), [publications.words([one]) for one in self._options.named()]
+        published = publications.publication_forms(asking, self._options)
+        return {**{one: known[one] for one in named if one in known}, **published}
+
+    def _check_rows(self, asking: cursor) -> None:
+        """While a document may still say that only changes come."""
+        if self._options.snapshot == "initial":
+            check_tables(asking, publications.tables_of(asking, self._options), self._where)
 
     def _unread(self, asking: cursor, log: ServerLog, slot: Slot | None) -> Bounds:
         """Makes nothing: that is for when the ledger knows where the connector begins."""
+        self._check_rows(asking)
         begin = self._at_begin(asking, 0, log, slot.confirmed if slot and not slot.is_lost else None)
         place = _place_in(Position(0, 0, begin.evidence))
-        if place is None or not slots.is_published(asking, self._options):
+        if place is None or not publications.is_published(asking, self._options):
             return begin
         counted = slots.count_changes(asking, self._options, self._where, log.end, MOST_MESSAGES)
-        evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
+        evidence = {**begin.evidence, _PUBLISHED: publications.publication_forms(asking, self._options)}
         more = counted.more or bool(place.progress.tables)
         return replace(begin, end=counted.changes, evidence=evidence, partial=more)
 
@@ -127,7 +161,7 @@ class PostgresChangesSource(ChangeSource):
         if lsn is not None:
             named = f"{log.cluster}.{self._options.slot_name}.{lsn}.{incarnation}"
             origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-            tables = slots.tables_of(asking, self._options) if self._options.snapshot == "initial" else ()
+            tables = publications.tables_of(asking, self._options) if self._options.snapshot == "initial" else ()
             place = Place(0, lsn, SnapshotProgress(tuple(tables)))
             evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(place)}
         return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
@@ -135,8 +169,9 @@ class PostgresChangesSource(ChangeSource):
     def _begun(self, asking: cursor, at: Position, log: ServerLog) -> Bounds:
         """Makes what is missing of publication and slot, in this order: the slot must know the publication. It begins
         where nothing was read yet."""
+        self._check_rows(asking)
         with made(self._where):
-            slots.keep_publication(asking, self._options, self._where)
+            publications.keep_publication(asking, self._options, self._where)
         slots.wait_until_free(asking, self._options, self._where)
         slot = slots.look_at_slot(asking, self._options, self._where)
         if slot is not None and slot.is_lost:
@@ -147,7 +182,7 @@ class PostgresChangesSource(ChangeSource):
             slot = slots.look_at_slot(asking, self._options, self._where)
         begin = self._at_begin(asking, at.incarnation, log, slot.confirmed if slot else None)
         place = _place_in(Position(at.incarnation, 0, begin.evidence)) or Place(0, 0)
-        evidence = {**begin.evidence, _PUBLISHED: slots.publication_forms(asking, self._options)}
+        evidence = {**begin.evidence, _PUBLISHED: publications.publication_forms(asking, self._options)}
         return replace(self._counted(asking, at.incarnation, 0, place, evidence), chosen=True)
 
     def _counted(
@@ -158,15 +193,16 @@ class PostgresChangesSource(ChangeSource):
         place: Place,
         evidence: Json,
         gaps: tuple[Gap, ...] = (),
+        gone: Collection[TablePlace] = (),
     ) -> Bounds:
         """With what is behind the place, at which the slot is."""
         upto, _ = slots.end_of_log(asking)
         counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
-        unread = bool(place.progress.tables)
+        now = ChunksWritten(False)
         # A position may be where a chunk ends, and have its place before it: then that chunk is counted, and was read.
         has_chunk_to_come = counted.has_chunk and place.number + counted.changes > offset
-        if unread and not has_chunk_to_come and not counted.more:
-            write_chunks(asking, self._options, place.progress, self._where)
+        if place.progress.tables and not has_chunk_to_come and not counted.more:
+            now = write_chunks(asking, self._options, place.progress, gone, self._where)
             upto, _ = slots.end_of_log(asking)
             counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
         end = place.number + counted.changes
@@ -179,8 +215,9 @@ class PostgresChangesSource(ChangeSource):
         empty = not counted.changes and upto - place.lsn >= _MOVED and not gaps
         if empty:
             evidence = {**evidence, **_as_json(Place(offset, upto, place.progress))}
-        more = counted.more or counted.has_request or (unread and end > offset)
-        return Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
+        more = counted.more or counted.has_request or now.more or has_chunk_to_come
+        seen = Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
+        return replace(seen, waits=now.waits, beside=now.unfit)
 
     def _what_is_lost(
         self, at: Position, place: Place, log: ServerLog, slot: Slot | None, published: Mapping[str, str]
@@ -247,6 +284,12 @@ class PostgresChangesSource(ChangeSource):
     def _end_in(self, seen: Bounds) -> object:
         """A position is no place in the log."""
         return self._end_of_log()
+
+
+def _are_gone(tables: Collection[TablePlace]) -> str:
+    if not tables:
+        return ""
+    return f"there is no table {publications.words(tables)}: if it is gone for good, take it out of `tables`"
 
 
 def _as_json(place: Place) -> Json:

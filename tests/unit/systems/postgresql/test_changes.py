@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable
 from connect_core.systems.postgresql.changes.events import ChangeEventWriter
+from connect_core.systems.postgresql.changes.holders import shown
 from connect_core.systems.postgresql.changes.messages import (
     UNCHANGED,
     Change,
@@ -190,6 +192,63 @@ def test_a_request_while_rows_come_is_behind_them() -> None:
     reading.ends(None)
     assert reading.progress == SnapshotProgress((("public", "orders"), ("public", "others")), None)
     assert not reading.begins(Chunk("one", ORDERS, None)), "its watermark was used"
+
+
+ITEMS = ORDERS._replace(oid=8, table="items", identity=0)
+BOTH = SnapshotProgress((("public", "orders"), ("public", "items")), ("5",))
+
+
+def test_a_chunk_of_a_table_behind_one_that_cannot_be_read_puts_that_one_behind_it() -> None:
+    """Once, and only where it is due then: another driver may say the same, or have seen it mended."""
+    reading, turned = Snapshotting(BOTH), Chunk("one", ITEMS, None, later=1)
+    assert parse_chunk(turned.text({})) == (turned, {})
+    reading.watermark_came("one")
+    assert reading.begins(turned)
+    reading.ends(("7",))
+    assert reading.progress == SnapshotProgress((("public", "items"), ("public", "orders")), ("7",))
+    for chunk in (turned, Chunk("one", ORDERS, ("5",))):
+        reading.watermark_came("one")
+        assert not reading.begins(chunk)
+        reading.ends(("9",))
+    assert reading.progress == SnapshotProgress((("public", "items"), ("public", "orders")), ("7",))
+    for chunk in (Chunk("one", ITEMS, ("7",)), Chunk("one", ORDERS, None)):
+        reading.watermark_came("one")
+        assert reading.begins(chunk)
+        reading.ends(None)
+    assert reading.progress.tables == ()
+
+
+def test_a_chunk_whose_rows_do_not_come_turns_nothing() -> None:
+    reading = Snapshotting(BOTH)
+    reading.watermark_came("one")
+    reading.changed(ITEMS.oid, None)
+    assert not reading.begins(Chunk("one", ITEMS, None, later=1))
+    reading.ends(("7",))
+    assert reading.progress == BOTH
+
+
+def test_a_chunk_that_an_earlier_version_wrote() -> None:
+    said = json.loads(Chunk("one", ORDERS, ("5",)).text({}))
+    del said["later"]
+    assert parse_chunk(json.dumps(said)) == (Chunk("one", ORDERS._replace(identity=0), ("5",)), {})
+
+
+def test_a_table_goes_on_behind_a_key_of_its_own_alone() -> None:
+    """Another table that has the name by now, and another key, has rows before it, too."""
+    table = ChunkTable(ORDERS, {}, {}, "orders", "key of 7: id 23 0")
+    assert table.behind(None) is None
+    assert table.behind(table.up_to(("5",))) == ("5",)
+    assert table.behind(("key of 8: id 23 0", "5")) is None
+    assert table.behind(("key of 7: id 23 0, note 25 100", "5", "x")) is None
+    assert table.behind(("5",)) == ("5",), "of an earlier version"
+    assert table.behind(("5", "x")) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7_300, "2 h"), (86_400 * 9, "9 d")]
+)
+def test_how_long_somebody_holds_rows_up(seconds: float, told: str) -> None:
+    assert shown(seconds) == told
 
 
 def test_a_pattern_needs_a_publication() -> None:
