@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.kit.journeys import SHORT_LEASES
 from tests.postgres_tables import Database
 from tests.site import Site
 from tests.table_connectors import run
@@ -100,4 +101,26 @@ def test_a_table_that_is_dropped_is_said_until_the_document_leaves_it_out(bare_s
     assert left(bare_site) == []
     to_file(bare_site, database, "others")
     assert "there is no table" not in run_and_hear(bare_site)
+    assert left(bare_site) == []
+
+
+@pytest.mark.parametrize("step", ["planned", "executed", "settled"])
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_kill_where_a_table_is_put_behind(bare_site: Site, database: Database, step: str, rows: int) -> None:
+    """Once, wherever the run is killed, and whether it goes on before the table is mended or after."""
+    bare_site.settings.update(SHORT_LEASES)
+    database.run("INSERT INTO others SELECT generate_series(2, 12)")
+    source = database.changes("orders", "others", snapshot="never", snapshot_rows=rows)
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "limits": {"range_records": 5}})
+    run(bare_site)
+    bare_site.waybill("snapshot", "a")
+    database.run("ALTER TABLE orders REPLICA IDENTITY FULL", "ALTER TABLE orders DROP CONSTRAINT orders_pkey")
+    for passes in (0, 1):
+        bare_site.fault(step, passes=passes)
+        run(bare_site, code=-9)
+    database.run("INSERT INTO orders VALUES (3)", "ALTER TABLE orders ADD PRIMARY KEY (id)")
+    run(bare_site)
+    assert [number for op, table, number in told(bare_site) if (op, table) == ("r", "others")] == [*range(1, 13)]
+    assert [number for op, table, number in told(bare_site) if (op, table) == ("r", "orders")] == [1, 2, 3]
+    assert [one for one in told(bare_site) if one[0] != "r"] == [("c", "orders", 3)]
     assert left(bare_site) == []
