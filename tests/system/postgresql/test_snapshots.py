@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 from tests.site import Site
 from tests.table_connectors import run
@@ -124,3 +125,19 @@ def test_a_kill_where_a_table_is_put_behind(bare_site: Site, database: Database,
     assert [number for op, table, number in told(bare_site) if (op, table) == ("r", "orders")] == [1, 2, 3]
     assert [one for one in told(bare_site) if one[0] != "r"] == [("c", "orders", 3)]
     assert left(bare_site) == []
+
+
+def test_a_window_beside_a_table_that_cannot_be_read(bare_site: Site, database: Database) -> None:
+    """It follows the changes of all until it ends, and fails then."""
+    to_file(bare_site, database)
+    run_first(bare_site, database)
+    bare_site.waybill("snapshot", "a")
+    database.run("ALTER TABLE orders REPLICA IDENTITY FULL", "ALTER TABLE orders DROP CONSTRAINT orders_pkey")
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "8s") as process:
+        wait_for(lambda: ("r", "others", 1) in told(bare_site)[3:], "rows of the other table")
+        for number in (3, 4):
+            database.run(f"INSERT INTO orders VALUES ({number})")
+            wait_for(lambda: ("c", "orders", number) in told(bare_site), "a change")  # noqa: B023
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "Rows of table public.orders cannot be read chunk by chunk" in said
