@@ -61,8 +61,9 @@ def _settings(options: PostgresOptions) -> str:
         "extra_float_digits": "1",
     }
     if isinstance(options, PostgresSourceOptions):
-        # A policy that hides rows is an error: a row that is shown later would never be read.
-        said |= {"default_transaction_read_only": "on", "row_security": "off"}
+        said["default_transaction_read_only"] = "on"
+    if isinstance(options, PostgresSourceOptions | PostgresChangesOptions):
+        said["row_security"] = "off"  # a policy that hides rows is an error: a row that is shown later is never read
     if isinstance(options, PostgresSinkOptions | PostgresSourceOptions | PostgresChangesOptions):
         statement, lock = round(options.statement_timeout_s * 1000), round(options.lock_timeout_s * 1000)
         said |= {

@@ -204,6 +204,11 @@ UNFIT = {
         ["ALTER TABLE bad DROP g", "ALTER TABLE bad ADD PRIMARY KEY (id)"],
         "bad cannot be read chunk by chunk: it has no primary key of columns that are stored",
     ),
+    "hidden rows": (
+        ["ALTER TABLE bad ENABLE ROW LEVEL SECURITY", "ALTER TABLE bad FORCE ROW LEVEL SECURITY"],
+        ["ALTER TABLE bad DISABLE ROW LEVEL SECURITY"],
+        "Row-level security hides rows of table public.bad from the user",
+    ),
 }
 
 

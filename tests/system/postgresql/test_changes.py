@@ -295,6 +295,9 @@ def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) ->
     with bare_site.start("check", "a.yaml", "--probe") as process:
         said, _ = process.communicate(timeout=60)
     assert process.returncode != 0
+    database.run("ALTER TABLE orders ENABLE ROW LEVEL SECURITY")
+    with bare_site.start("check", "a.yaml", "--probe") as process:
+        assert "row-level security hides rows of table public.orders" in process.communicate(timeout=60)[0]
     owner = "does not own table public.orders"
     for words in ("REPLICATION", "GRANT CREATE ON DATABASE", owner, "GRANT SELECT ON public.orders"):
         assert words in said

@@ -17,7 +17,7 @@ SELECT a.attname, coalesce(a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 
        format_type(a.atttypid, a.atttypmod),
        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype <> 'd' THEN ''
             ELSE coalesce(b.typname, t.typname) END, a.attcollation, c.relkind, c.oid, coalesce(i.indnkeyatts, 0),
-       has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
+       has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_index i
@@ -71,10 +71,13 @@ def described(asking: cursor, place: Place, where: str) -> ChunkTable | None:
     if not found:
         return None
     (schema, table), named = place, ".".join(place)
-    *_, kind, oid, key_columns, may_read = found[0]
+    *_, kind, oid, key_columns, may_read, hides = found[0]
     if not may_read:
         step = f"GRANT SELECT ON {named}, and USAGE ON SCHEMA {schema}; or take the table out of `tables`"
         raise Refused(f"The user may not read the rows of table {named}", where=where, next_step=step)
+    if hides:
+        step = "ALTER ROLE … BYPASSRLS: its changes come whole, too; or take the table out of `tables`"
+        raise Refused(f"Row-level security hides rows of table {named} from the user", where=where, next_step=step)
     if not key_columns or sum(one[1] for one in found) < key_columns:
         raise ConfigError(
             f"Rows of table {named} cannot be read chunk by chunk: it has no primary key of columns that are stored",

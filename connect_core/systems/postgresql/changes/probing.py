@@ -72,6 +72,9 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
     for table in publications.unreadable(asking, given) if given.snapshot == "initial" else ():
         words = f"{given.user} may not read the rows of table {table}: GRANT SELECT ON {table}"
         yield ProbeResult(False, f"{words}; or write snapshot: never")
+    for table in publications.with_hidden_rows(asking, given) if given.snapshot == "initial" else ():
+        words = f"row-level security hides rows of table {table} from {given.user}: ALTER ROLE {given.user} BYPASSRLS"
+        yield ProbeResult(False, f"{words}; or write snapshot: never")
     if given.publication is None:
         asking.execute("SELECT has_database_privilege(current_database(), 'CREATE')")
         [may_create] = asking.fetchone() or (False,)

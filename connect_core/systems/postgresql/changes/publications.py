@@ -41,6 +41,7 @@ SELECT n.nspname, c.relname, a.attname {_OF_OURS.replace("WHERE", "JOIN pg_attri
 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> '' ORDER BY 1, 2, a.attnum
 """
 _UNREADABLE = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT has_table_privilege(c.oid, 'SELECT')"
+_HIDDEN = f"SELECT n.nspname, c.relname {_OF_OURS} AND row_security_active(c.oid)"
 _OF_OTHERS = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT pg_has_role(c.relowner, 'USAGE')"
 _WITH_LARGE_VALUES = f"SELECT n.nspname, c.relname {_OF_OURS} AND c.reltoastrelid <> 0 AND c.relreplident <> 'f'"
 _WITHOUT_IDENTITY = f"""
@@ -159,6 +160,11 @@ def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[s
 def unreadable(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Tables whose rows the user may not read."""
     return _those(asking, _UNREADABLE, options)
+
+
+def with_hidden_rows(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables with a policy that holds for the user."""
+    return _those(asking, _HIDDEN, options)
 
 
 def of_others(asking: cursor, options: PostgresChangesOptions) -> list[str]:
