@@ -7,7 +7,7 @@ imports no Airflow.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +29,8 @@ _SEEN_LIMIT_S = 15.0
 _ENDED_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.2
 _PARSED_LIMIT_S = 20.0
+_FEW = 10
+"""So many connectors are asked for one by one; of more, all are listed."""
 
 
 @contextmanager
@@ -158,8 +160,15 @@ def hold(airflow: Airflow, connector: str) -> None:
             airflow.pause(dag_id, True)
 
 
-def is_known(airflow: Airflow, connector: str) -> bool:
-    """Whether Airflow has a DAG of it."""
+def known(airflow: Airflow, connectors: Collection[str]) -> list[str]:
+    """Those of which Airflow has a DAG, if only a stale one."""
+    if len(connectors) <= _FEW:
+        return [one for one in connectors if _is_known(airflow, one)]
+    there = {dag.dag_id for dag in airflow.dags(tag="waybill", stale=True)}
+    return [one for one in connectors if not there.isdisjoint(names.dag_ids(one))]
+
+
+def _is_known(airflow: Airflow, connector: str) -> bool:
     for dag_id in names.dag_ids(connector):
         with suppress(NotThere):
             airflow.dag(dag_id)

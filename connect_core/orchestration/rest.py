@@ -97,12 +97,14 @@ class Airflow:
     def dag(self, dag_id: str) -> Dag:
         return _dag(self._send("GET", _path(dag_id)))
 
-    def dags(self, tag: str, *, prefix: str = "", only_paused: bool = False) -> list[Dag]:
-        """Every DAG with this tag that is not stale, by id; with a `prefix` those whose ids begin with it."""
+    def dags(self, tag: str, *, prefix: str = "", only_paused: bool = False, stale: bool = False) -> list[Dag]:
+        """Every DAG with this tag, by id, `stale` ones only where asked for; with a `prefix` those whose ids begin with
+        it."""
         found: list[Dag] = []
         wish: dict[str, Any] = {"tags": tag, "order_by": "dag_id", "limit": _PAGE}
         wish |= {"dag_id_pattern": f"{prefix}%"} if prefix else {}
         wish |= {"paused": True} if only_paused else {}
+        wish |= {"exclude_stale": False} if stale else {}
         while True:
             answer = self._send("GET", "/api/v2/dags", params={**wish, "offset": len(found)})
             found += [_dag(told) for told in answer["dags"]]

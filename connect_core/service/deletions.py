@@ -56,14 +56,14 @@ def finish_deletions(names: Collection[str], say: Say) -> None:
     if not names or not ledger_exists():
         return
     with reading() as opened:
-        former = sorted({one.name for one in opened.ledger.deleted_connectors(names)})
+        there = {one.name for one in opened.ledger.connectors()}
+        former = sorted({one.name for one in opened.ledger.deleted_connectors(names)} - there)
         if not former:
             return
         try:
             with control.airflow_of(opened.home, opened.settings) as airflow:
-                for name in former:
-                    if _left_in(airflow, opened, name):
-                        _end_in(airflow, opened, name)
+                for name in control.known(airflow, former) if airflow else ():
+                    _end_in(airflow, opened, name)
         except WaybillError as error:
             paused = f"Airflow may have {', '.join(former)} paused, from a deletion that broke off: look there"
             say(f"{paused} ({error.what})")
@@ -74,7 +74,7 @@ def _left_in(airflow: Airflow | None, opened: Opened, name: str) -> Connector | 
     if airflow is None or opened.ledger.connector_named(name):
         return None
     former = opened.ledger.deleted_connectors([name])
-    return former[-1] if former and control.is_known(airflow, name) else None
+    return former[-1] if former and control.known(airflow, [name]) else None
 
 
 def _end_in(airflow: Airflow | None, opened: Opened, name: str) -> None:

@@ -209,9 +209,11 @@ def test_a_deletion_that_broke_off_is_finished_by_the_same_command(
     assert waybill("connectors", "delete", "copy", "--yes").code == 2
 
 
+@pytest.mark.parametrize("few", [10, 0])
 def test_a_new_connector_has_no_switch_of_one_whose_deletion_broke_off(
-    broken_off: type[Switches], waybill: Waybill
+    broken_off: type[Switches], waybill: Waybill, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
+    monkeypatch.setattr(control, "_FEW", few)
     assert waybill("apply", "copy.yaml").code == 0
     assert (broken_off.dags, broken_off.runs["replicate.copy"]["scheduled__1"]) == ({}, "failed")
 

@@ -86,6 +86,9 @@ def test_dags_come_page_by_page() -> None:
         airflow.dags("waybill", prefix="replicate.", only_paused=True)
     path = "/api/v2/dags?tags=waybill&order_by=dag_id&limit=100&dag_id_pattern=replicate.%25&paused=true&offset=100"
     assert server.last[:2] == ("GET", path)
+    with talk(server) as airflow:
+        airflow.dags("waybill", stale=True)
+    assert "&exclude_stale=false&" in server.last[1]
 
 
 @pytest.mark.parametrize("paused", [True, False])
