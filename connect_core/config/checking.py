@@ -7,7 +7,7 @@ References stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,17 @@ class ExaminedBefore:
     ) -> _Examined:
         name = written.data.get("name") if isinstance(written.data, dict) else None
         inferred = (found or {}).get(str(name))
+        return self._kept_or(written, inferred, lambda: _examined(written, home, settings, found=found))
+
+    def standing(self, written: Written, home: Path | None, settings: Settings) -> _Examined:
+        """Of a connector that stays as it is: its ends alone."""
+        return self._kept_or(written, None, lambda: _with_ends(written, home, settings))
+
+    def _kept_or(self, written: Written, inferred: Json | None, examine: Callable[[], _Examined]) -> _Examined:
         at = written.where, written.file
         data, known, kept = self._kept.get(at, (None, None, None))
         if kept is None or data != written.data or known != inferred:
-            kept = _examined(written, home, settings, found=found)
+            kept = examine()
             self._kept[at] = written.data, inferred, kept
         return kept
 
@@ -239,6 +246,14 @@ def _examined(
         faults += unfit or _sink_for_its_rows(data, ends[1], around, written)
     faults += [fault_at(*wrong, written) for wrong in _times_conflicts(data, ends)]
     return _Examined(written, data, tuple(ends), tuple(faults), tuple(notices), second, given)
+
+
+def _with_ends(written: Written, home: Path | None, settings: Settings) -> _Examined:
+    """What others meet of a document that was checked when it was stored."""
+    around = Surroundings(home, settings.files_roots, settings.allowed_hosts, written.file)
+    ends = (_end(role, written.data, around, written) for role in ROLES)
+    second = _errors_sink(written.data, around, written)
+    return _Examined(written, written.data, tuple(end for end in ends if end), second=second)
 
 
 def _times_conflicts(data: Json, ends: Sequence[End]) -> Iterator[tuple[Place, str]]:
@@ -374,7 +389,7 @@ def _between(
     ours = [one for item in examined for one in item.neighbours()]
     names = {str(item.data.get("name")) for item in examined}
     rest = (Written(data, f"connector {name}") for name, data in standing.items() if name not in names)
-    others = [each for one in rest for each in kept.examined(one, home, settings).neighbours()]
+    others = [each for one in rest for each in kept.standing(one, home, settings).neighbours()]
     for at, place, words in unfit_neighbours(ours, others, _of_streams(beside, home, settings)):
         yield _in(at.written, fault_at(place, words, at.written))
     for item in examined:

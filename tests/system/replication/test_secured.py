@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,8 @@ def spark(spark_remote: str) -> Any:
     from connect_core.engine.spark_session import connected
     from connect_core.spark import RocketMQDataSource
 
-    session = connected(spark_remote)
+    # One of its own: other tests register the same name in the one that all share, maybe at this moment.
+    session = connected(f"{spark_remote};session_id={uuid.uuid4()}")
     session.dataSource.register(RocketMQDataSource)
     return session
 

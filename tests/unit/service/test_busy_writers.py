@@ -31,17 +31,20 @@ def many(folder: Path) -> Path:
     return folder / "many"
 
 
+def noted(examine: Callable[..., checking._Examined], found: list[str]) -> Callable[..., checking._Examined]:
+    def examined(written: checking.Written, *around: object, **more: object) -> checking._Examined:
+        found.append(written.where)
+        return examine(written, *around, **more)
+
+    return examined
+
+
 @pytest.fixture
 def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where each document was from that was examined."""
     found: list[str] = []
-    examine = checking._examined
-
-    def noted(written: checking.Written, *around: object, **more: object) -> checking._Examined:
-        found.append(written.where)
-        return examine(written, *around, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(checking, "_examined", noted)
+    for name in ("_examined", "_with_ends"):
+        monkeypatch.setattr(checking, name, noted(getattr(checking, name), found))
     return found
 
 
@@ -93,5 +96,5 @@ def test_only_deleted_connectors_of_a_new_name_are_looked_at(
     asked: list[str] = []
     offsets = Ledger.offsets
     monkeypatch.setattr(Ledger, "offsets", lambda self, uid: asked.append(uid) or offsets(self, uid))
-    documents.apply([many], why="", say=quiet)
+    documents.apply([many], say=quiet)
     assert len(asked) < 20
