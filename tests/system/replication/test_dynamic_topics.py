@@ -219,6 +219,7 @@ def test_queues_of_two_tasks_go_to_the_same_topics(sqlite_site: Site, prefix: st
     }
 
 
+@pytest.mark.fault(costly=True)
 def test_devices_that_appear_in_a_window(sqlite_site: Site, prefix: str, mosquitto: MqttBroker) -> None:
     site = sqlite_site
     site.apply(

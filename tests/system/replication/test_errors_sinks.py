@@ -303,6 +303,7 @@ def test_a_run_that_fails_sends_its_dead_letters(bare_site: Site) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 def test_what_a_broker_pushes_is_rejected_into_another_topic_while_a_window_lasts(
     bare_site: Site, mosquitto: Mosquitto
 ) -> None:
