@@ -146,9 +146,11 @@ class Network:
     """A bridge, and whatever hosts are linked to it. Leaving the context ends them."""
 
     def __init__(self) -> None:
-        # For tests of networks (RFC 2544): nobody else's way leads there.
-        self._net = f"198.{18 + os.getpid() % 2}.{(os.getpid() // 2 + next(_networks)) % 250}"
-        self._bridge = f"wb{os.getpid() % 1_000_000}n{next(_networks) % 1000}"
+        number = next(_networks)
+        # For tests of networks (RFC 2544): nobody else's way leads there. Processes of one session have nets apart.
+        process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        self._net = f"198.{18 + os.getppid() % 2}.{process % 10 * 25 + number % 25}"
+        self._bridge = f"wb{os.getpid() % 1_000_000}n{number % 1000}"
         self._folder = TemporaryDirectory(prefix="waybill-hosts-")
         self.hosts: list[Host] = []
 
