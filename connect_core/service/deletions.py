@@ -1,8 +1,8 @@
 """The end of a connector: in the ledger, at its brokers, and in Airflow.
 
-The ledger comes first, and then nothing of it begins any more. What breaks off behind that, as where a command is
-killed or Airflow does not answer, leaves the DAGs there, paused. The same deletion again takes them away; and so does a
-new connector of that name before it is stored: it would have their switch.
+The ledger comes first, and then nothing of it moves any more. What breaks off behind that, as where a command is
+killed or Airflow does not answer, leaves the DAGs there, as a rule paused. The same deletion again takes them away; and
+so does a new connector of that name before it is stored: it would have their switch.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _end_in(airflow: Airflow | None, opened: Opened, name: str) -> None:
         raise Unreachable(
             f"{name} is deleted, and Airflow has its DAGs still: {error.what}",
             where=error.where,
-            next_step="Delete it once more when Airflow answers: that removes them. None of them begins a run",
+            next_step="Delete it once more when Airflow answers: that ends what runs of them, and removes them",
         ) from error
 
 

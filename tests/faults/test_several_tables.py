@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -17,6 +14,7 @@ from tests import mariadb, postgres_tables
 from tests.changing_writers import Database
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.kit.writers import beside
 from tests.faults.rows import FaultRow
 from tests.site import Site
 
@@ -51,22 +49,9 @@ class Shop:
     def sell(self, table: str, count: int) -> None:
         self.database.run(f"INSERT INTO {table} (note) VALUES " + ", ".join(["('sold')"] * count))
 
-    @contextmanager
-    def busy(self, seeded: random.Random) -> Iterator[None]:
-        """One writer, at all tables but the one that is renamed."""
-        over, chosen = threading.Event(), random.Random(seeded.random())
-
-        def work() -> None:
-            while not over.wait(chosen.uniform(0, 0.05)):
-                self.sell(chosen.choice(self.there[RENAMED + 1 :]), chosen.randint(1, 3))
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+    def sell_somewhere(self, chosen: random.Random) -> None:
+        """At any table but the one that is renamed."""
+        self.sell(chosen.choice(self.there[RENAMED + 1 :]), chosen.randint(1, 3))
 
     def ids(self, table: str) -> list[int]:
         return [number for (number,) in self.database.run(f"SELECT id FROM {table} ORDER BY id")]
@@ -86,7 +71,8 @@ def test_kills_while_tables_appear_and_one_is_renamed(
     site.apply("pay", {"source": source, "sink": {"rocketmq": sink}, "limits": {"range_records": 40}})
     row.strikes()
     renamed = f"pay_{RENAMED}"
-    with shop.busy(seeded):
+    chosen = random.Random(seeded.random())
+    with beside(lambda: shop.sell_somewhere(chosen), 0.02):
         for number in range(ROUNDS):
             before, after = (renamed, "away") if number % 2 else ("away", renamed)
             if number:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -187,6 +189,23 @@ def test_a_fault_of_the_form_is_named_without_what_was_sent() -> None:
     ):
         airflow.trigger("a")
     assert "hidden" not in str(caught.value)
+
+
+def test_few_requests_are_under_way_at_once() -> None:
+    """Airflow's server waits for itself where many are: each may need two connections to its database."""
+    under_way: list[str] = []
+    most: list[int] = []
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        under_way.append(request.method)
+        most.append(len(under_way))
+        time.sleep(0.02)
+        under_way.pop()
+        return httpx.Response(204)
+
+    with talk(Server(slow)) as airflow, ThreadPoolExecutor(12) as pool:
+        list(pool.map(airflow.delete, ["replicate.orders"] * 24))
+    assert 1 < max(most) <= 4
 
 
 def test_a_wrong_password_is_refused_at_once() -> None:
