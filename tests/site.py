@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -136,6 +137,18 @@ def warm_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes of the inline engine are forked; `tests/system/engine/test_inline.py` starts them as users do."""
     forking = SimpleNamespace(Popen=lambda command, **how: warm.session().popen(command, **how))
     monkeypatch.setattr(inline, "subprocess", forking)
+
+
+@pytest.fixture
+def warm_operations(monkeypatch: pytest.MonkeyPatch, warm_lanes: None) -> None:
+    """So are operations of a server; `tests/system/replication/test_rest_api.py` starts them as users do."""
+
+    def run(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
+        start = warm.session().run if warm.OPERATION in command else subprocess.run
+        return start(command, **how)
+
+    forking = SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL)
+    monkeypatch.setattr("connect_core.service.operations.subprocess", forking)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,5 +1,5 @@
-"""Starts `waybill`, and lanes of the inline engine, many times, quickly: each process is forked from one that has the
-modules loaded.
+"""Starts `waybill`, lanes of the inline engine, and operations of the server, many times, quickly: each process is
+forked from one that has the modules loaded.
 
 Four fifths of what a short command costs is the start of its interpreter and its imports, and tests start hundreds. A
 process that is forked is one like any other: a pid of its own, its own standard streams, folder and environment, killed
@@ -34,14 +34,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 _LANE = "connect_core.engine.child"
+OPERATION = "connect_core.jobs.operation"
 _LOADED = (
     "connect_core.cli.app",
     _LANE,
+    OPERATION,
     "connect_core.engine.inline",
     "connect_core.engine.spark_connect",
     "connect_core.engine.spark_on_demand",
@@ -91,8 +94,14 @@ class Warm:
         self._line.close()
 
     def popen(self, command: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
-        """As `Popen`, for one of our two programs."""
+        """As `Popen`, for one of our programs."""
         return _Forked(self, command, **how)
+
+    def run(self, command: Sequence[str], *, check: bool, **how: Any) -> subprocess.CompletedProcess[Any]:
+        """As `subprocess.run`, for one of our programs that says nothing."""
+        assert not check
+        with self.popen(command, **how) as process:
+            return subprocess.CompletedProcess(command, process.wait())
 
     def start(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
         """As `Popen` with both streams piped, as text."""
@@ -268,12 +277,16 @@ def main(descriptor: int) -> None:
     _read_what_is_always_the_same()
     gc.freeze()  # what is there stays: nobody looks for garbage in it, which would copy its pages
     serve(socket.socket(fileno=descriptor))
-    if _RUN_LANES & {*sys.argv} and _LANE not in sys.argv:
+    if OPERATION in sys.argv or (_LANE not in sys.argv and _RUN_LANES & {*sys.argv}):
         _fork_lanes()
-    if _LANE in sys.argv:
-        words = sys.argv[sys.argv.index(_LANE) + 1 :]
-        _end_with(lambda: importlib.import_module(_LANE).main(words))
+    for module in (_LANE, OPERATION):
+        if module in sys.argv:
+            _end_with(partial(_main_of, module, sys.argv[sys.argv.index(module) + 1 :]))
     _end_with(importlib.import_module("connect_core.cli").main)
+
+
+def _main_of(module: str, words: Sequence[str]) -> NoReturn:
+    sys.exit(importlib.import_module(module).main(words))
 
 
 def _end_with(program: Callable[[], object]) -> NoReturn:
@@ -295,7 +308,8 @@ def _end_with(program: Callable[[], object]) -> NoReturn:
 
 
 def _fork_lanes() -> None:
-    """Returns in the process that runs `waybill`, and in each of its lanes, which has its command by then."""
+    """Returns in the process that runs `waybill` or an operation, and in each of its lanes, which has its command by
+    then."""
     ours, theirs = _line()
     if os.fork():
         theirs.close()

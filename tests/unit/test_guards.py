@@ -13,10 +13,12 @@ from tests.guards.verdicts import Ending
 RED = "tests/unit/sdk/test_scan.py::test_nothing_found_is_small"
 
 
-@pytest.mark.parametrize("guard", every(), ids=lambda guard: guard.name)
-def test_a_guard_fits_the_code_and_names_tests_that_are_there(guard: Guard) -> None:
-    assert apply(guard, ROOT, "--check") == ""
-    assert [test for test in guard.red if not is_there(test)] == []
+def test_a_guard_fits_the_code() -> None:
+    assert {guard.name: refused for guard in every() if (refused := apply(guard, ROOT, "--check"))} == {}
+
+
+def test_a_guard_names_tests_that_are_there() -> None:
+    assert [f"{guard.name}: {test}" for guard in every() for test in guard.red if not is_there(test)] == []
 
 
 @pytest.mark.parametrize(

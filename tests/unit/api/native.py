@@ -27,7 +27,7 @@ def server() -> Iterator[httpx.URL]:
 
 @pytest.fixture
 def client(
-    server: httpx.URL, folder: Path, monkeypatch: pytest.MonkeyPatch, warm_lanes: None
+    server: httpx.URL, folder: Path, monkeypatch: pytest.MonkeyPatch, warm_operations: None
 ) -> Iterator[httpx.Client]:
     monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     with httpx.Client(base_url=server.join(PREFIX), trust_env=False, verify=False) as client:

@@ -17,7 +17,7 @@ __all__ = ["applied", "folder", "server", "waybill"]
 
 
 @pytest.fixture
-def remote(waybill: Waybill, server: httpx.URL, monkeypatch: pytest.MonkeyPatch) -> Waybill:
+def remote(waybill: Waybill, server: httpx.URL, monkeypatch: pytest.MonkeyPatch, warm_operations: None) -> Waybill:
     """The command with the address of the server before it."""
     monkeypatch.setenv("WAYBILL_ENGINE", "inline")
     monkeypatch.setattr("connect_core.remote.operations._LOOK_EVERY_S", 0.05)
