@@ -74,6 +74,7 @@ def test_an_attempt_that_gets_less_far_than_the_one_before(site: Site, java_read
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 def test_a_topic_changed_in_the_document_when_a_part_was_settled(
     site: Site, java_reader: JavaReader, row: FaultRow
 ) -> None:
@@ -121,6 +122,7 @@ def name_another_topic(site: Site, journey: Inward) -> str:
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 def test_a_topic_changed_in_the_document_between_two_attempts(
     site: Site, java_reader: JavaReader, row: FaultRow
 ) -> None:

@@ -126,6 +126,7 @@ def recreate_shorter(rocketmq: RocketMQ, journey: Outward) -> None:
     ids=["expired", "recreated", "recreated shorter"],
 )
 @pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.fault(costly=True)
 def test_unread_messages_that_are_gone_are_told_exactly(
     site_on: MakeSite,
     java_reader: JavaReader,
@@ -180,6 +181,7 @@ def test_where_a_topic_begins_outlives_its_broker(
 
 
 @pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.fault(costly=True)
 def test_a_topic_made_anew_behind_a_position_that_a_person_has_set(
     site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, database: str, row: FaultRow
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_topic_made_anew_behind_a_position_that_a_person_has_set(
 
 @pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("reading", [False, True], ids=["before the next attempt", "while it is read"])
+@pytest.mark.fault(costly=True)
 def test_a_source_topic_that_is_deleted_in_mid_range_stops_every_run_until_gaps_are_accepted(
     site_on: MakeSite, java_reader: JavaReader, reading: bool, database: str, row: FaultRow
 ) -> None:

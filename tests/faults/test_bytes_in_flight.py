@@ -68,6 +68,7 @@ def test_an_answer_that_never_comes_repeats_nothing(
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["given up", "killed"])
+@pytest.mark.fault(costly=True)
 def test_a_request_that_arrives_before_the_next_attempt_looks_is_found(
     journey: Inward, proxy: RocketMQProxy, killed: bool, row: FaultRow
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_request_that_arrives_after_the_look_is_repeated_and_told_as_surplus(
     assert made_up_for(journey, row) == EXACT._replace(repeated=BATCH, duplicates=BATCH)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surplus(
     journey: Inward, proxy: RocketMQProxy, row: FaultRow
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_request_that_arrives_between_two_batches_is_repeated_and_told_as_surp
 
 
 @pytest.mark.parametrize("killed_again", [False, True], ids=["", "killed again"])
+@pytest.mark.fault(costly=True)
 def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next_receipt(
     journey: Inward, proxy: RocketMQProxy, killed_again: bool, row: FaultRow
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_request_that_arrives_after_everything_was_settled_is_told_by_the_next
 
 
 @pytest.mark.parametrize("passes", [0, 1])
+@pytest.mark.fault(costly=True)
 def test_a_broker_that_stands_still_with_a_send_in_flight_repeats_nothing(
     journey: Inward, proxy: RocketMQProxy, rocketmq: RocketMQ, passes: int, row: FaultRow
 ) -> None:

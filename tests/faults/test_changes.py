@@ -168,6 +168,7 @@ def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded:
 
 
 @pytest.mark.parametrize("window", [False, True])
+@pytest.mark.fault(costly=True)
 def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
     words = ("--window", "4s") if window else ()
     where = f"changes of PostgreSQL → {following.into}"

@@ -44,6 +44,7 @@ def test_a_target_that_a_connection_names_anew(bare_site: Site, step: str) -> No
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 def test_a_cluster_that_a_connection_names_anew(site: Site) -> None:
     """The open range is finished in the cluster where it stands, though the file names one that does not answer."""
     log = site.folder / "app.log"

@@ -175,6 +175,7 @@ def test_a_replay_by_spark_on_postgresql_is_finished_by_the_same_command(site: S
 
 
 @pytest.mark.parametrize("step", [pytest.param("batch-written"), pytest.param("settled", marks=COSTLY)])
+@pytest.mark.fault(costly=True)
 def test_a_replay_that_is_begun_while_another_one_stands_still_sends_nothing_twice(
     inline_site: Site, row: FaultRow, step: str
 ) -> None:

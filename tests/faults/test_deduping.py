@@ -72,6 +72,7 @@ def test_a_worker_killed_between_two_sends_leaves_out_the_same_duplicates(
 
 
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "settled"])
+@pytest.mark.fault(costly=True)
 def test_lines_without_duplicates_of_a_range(bare_site: Site, row: FaultRow, step: str) -> None:
     row.describe(f"killed at {step}", where="file → file, without duplicates of a range", database="SQLite")
     copying = Copying(bare_site)

@@ -147,6 +147,7 @@ def test_a_kill_while_topics_are_created_planned_or_written(
 
 
 @pytest.mark.parametrize("passes", [0, 1, 3, 6, 11])
+@pytest.mark.fault(costly=True)
 def test_a_kill_between_sends_to_topics_that_records_name(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow, passes: int
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_run_killed_between_a_reject_and_its_settle_keeps_each_letter_once(
 
 
 @pytest.mark.parametrize("step", ["batch-written", "lane-started", "before-receipt", "executed", "settled"])
+@pytest.mark.fault(costly=True)
 def test_a_replay_of_encrypted_letters_killed_at_a_step_is_finished_by_the_same_command(
     bare_site: Site, row: FaultRow, step: str
 ) -> None:

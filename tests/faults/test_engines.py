@@ -152,6 +152,7 @@ def test_an_engine_that_tries_tasks_twice_is_refused(
 
 
 @pytest.mark.parametrize(("way", "database"), CHOICES)
+@pytest.mark.fault(costly=True)
 def test_a_lane_that_spark_tries_a_second_time_is_refused(
     site_on: MakeSite,
     java_reader: JavaReader,

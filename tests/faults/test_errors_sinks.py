@@ -154,6 +154,7 @@ def test_a_run_killed_at_a_step_sends_each_dead_letter_once(
 
 @pytest.mark.parametrize("second", ["topic", pytest.param("file", marks=COSTLY)])
 @pytest.mark.parametrize("step", ["planned", "before-receipt", "settled"])
+@pytest.mark.fault(costly=True)
 def test_a_live_run_killed_at_a_step_sends_each_dead_letter_once(
     inline_site: Site, row: FaultRow, second: str, step: str
 ) -> None:
@@ -184,6 +185,7 @@ def test_dead_letters_by_spark_on_postgresql_are_sent_once(site: Site, row: Faul
 
 
 @pytest.mark.parametrize("second", ["topic", "file"])
+@pytest.mark.fault(costly=True)
 def test_two_runs_at_once_send_each_dead_letter_once(inline_site: Site, row: FaultRow, second: str) -> None:
     """One stands still on the way, and the other finds it at work or takes over."""
     row.describe(

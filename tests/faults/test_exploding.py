@@ -119,6 +119,7 @@ def test_a_topic_exploded_into_a_file_has_each_piece_once(site: Site, row: Fault
 
 
 @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "settled"])
+@pytest.mark.fault(costly=True)
 def test_lines_exploded_into_a_file_have_each_piece_once(bare_site: Site, row: FaultRow, step: str) -> None:
     row.describe(f"killed at {step}", where="file → file, exploded", database="SQLite")
     copying = Copying(bare_site)

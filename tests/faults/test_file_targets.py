@@ -105,6 +105,7 @@ def test_a_target_that_somebody_changes_is_not_touched(
     copying.check(row)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_target_behind_a_link_that_moves_on(bare_site: Site, row: FaultRow) -> None:
     """The folder of the target is a symbolic link. Where it leads to another one nothing is begun there unasked; led
     back it is gone on with; where somebody says so, writing begins in the other one."""
@@ -139,6 +140,7 @@ def _lead(link: Path, folder: Path) -> None:
     link.symlink_to(folder)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_target_removed_and_begun_anew(bare_site: Site, row: FaultRow) -> None:
     """`on_replaced: continue`: what stood in the removed file went with it; everything behind it is there."""
     row.describe("target file removed after its worker was killed, on_replaced: continue", **WHERE)
@@ -205,6 +207,7 @@ def test_a_file_system_that_refuses(bare_site: Site, row: FaultRow, fault: str) 
 
 
 @pytest.mark.parametrize("moment", ["before the first run", "between two runs", "while it is written"])
+@pytest.mark.fault(costly=True)
 def test_a_folder_that_is_not_there(bare_site: Site, row: FaultRow, moment: str) -> None:
     row.describe(f"folder of the target missing {moment}", **WHERE)
     copying = Copying(bare_site)

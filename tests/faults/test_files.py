@@ -284,6 +284,7 @@ def test_a_log_that_changes_is_gone_on_with_or_told_of(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.fault(costly=True)
 def test_a_link_that_moves_on_is_followed(bare_site: Site, row: FaultRow, moment: str) -> None:
     made = Change("a link that moves on twice", linked_on_twice, keeps=True)
     row.describe(f"log reached by {made.words} {moment}", **WHERE)
@@ -291,6 +292,7 @@ def test_a_link_that_moves_on_is_followed(bare_site: Site, row: FaultRow, moment
 
 
 @pytest.mark.parametrize("window", [False, True], ids=["between-two-runs", "in-a-window"])
+@pytest.mark.fault(costly=True)
 def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, window: bool) -> None:
     row.describe(f"log deleted after it was read, {'in a window' if window else 'between two runs'}", **WHERE)
     copying = Copying(bare_site)
@@ -316,6 +318,7 @@ def test_a_log_that_was_read_and_is_deleted(bare_site: Site, row: FaultRow, wind
 
 
 @pytest.mark.parametrize("looked", [False, True], ids=["before-a-run-looks", "after-a-run-saw-it-gone"])
+@pytest.mark.fault(costly=True)
 def test_a_log_of_which_nobody_knows_whether_it_came_next(bare_site: Site, row: FaultRow, looked: bool) -> None:
     """The log is deleted; the next one is renamed before any run has seen it. A person names it: nothing is lost."""
     when = "a run saw the path empty in between" if looked else "all before the next run, and nothing is at the path"
@@ -340,6 +343,7 @@ def test_a_log_of_which_nobody_knows_whether_it_came_next(bare_site: Site, row: 
     copying.check(row, ordered=False)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
     """Its bytes are no lines: it is refused by name, and the log is read on."""
     row.describe("file compressed as none is read (xz) that the pattern names", **WHERE)
@@ -361,6 +365,7 @@ def test_a_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> Non
     copying.check(row)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_damaged_compressed_file_beside_the_log(bare_site: Site, row: FaultRow) -> None:
     """It is named with the place, nothing of it is read, and the others are. A whole one in its place is read."""
     row.describe("damaged compressed file that the pattern names", **WHERE)
@@ -421,6 +426,7 @@ def rotated_as_by_logrotate(copying: Copying) -> None:
     copying.log.rename(first)
 
 
+@pytest.mark.fault(costly=True)
 def test_what_is_no_file_of_text_beside_the_log(bare_site: Site, row: FaultRow) -> None:
     """Each is told by name; the log is read on, and so is a file that was given a name of text."""
     row.describe("FIFO, and a file whose name is not UTF-8, that the pattern names", **WHERE)
@@ -495,6 +501,7 @@ def test_a_log_that_was_cut(bare_site: Site, row: FaultRow) -> None:
     assert [(gap.gap.begin, gap.gap.end) for gap in copying.gaps()] == [(begin, None)]
 
 
+@pytest.mark.fault(costly=True)
 def test_lines_that_come_into_a_rotated_log_too_late(bare_site: Site, row: FaultRow) -> None:
     """It was read to its end and left alone, and the next file begun: what is written to it then is an exact gap."""
     row.describe("lines written to a rotated log after it was read and the next one begun", **WHERE)

@@ -117,6 +117,7 @@ def test_a_worker_killed_in_the_middle_of_a_range_by_key_repeats_nothing(
 
 @pytest.mark.parametrize("killed", [False, True], ids=["given up", "killed"])
 @pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.fault(costly=True)
 def test_one_lost_send_among_stored_ones_is_made_up_for(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow, rounds: int, killed: bool
 ) -> None:

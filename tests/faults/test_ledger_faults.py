@@ -241,6 +241,7 @@ def step_the_clock(beside: sa.Engine, seconds: int) -> None:
 @pytest.mark.server
 @pytest.mark.parametrize("database", ["PostgreSQL"])
 @pytest.mark.parametrize("seconds", [60, -60])
+@pytest.mark.fault(costly=True)
 def test_the_clock_of_the_database_is_stepped_by_a_minute(
     copying: Copying, beside: sa.Engine, database: str, seconds: int, row: FaultRow
 ) -> None:
@@ -258,6 +259,7 @@ def test_the_clock_of_the_database_is_stepped_by_a_minute(
 
 
 @pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.fault(costly=True)
 def test_the_clocks_of_two_drivers_differ_by_an_hour(copying: Copying, database: str, row: FaultRow) -> None:
     """As between hosts: the challenger measures the silence on its own clock."""
     row.describe("clocks of two drivers differ by an hour", where=WHERE, database=database)
@@ -304,6 +306,7 @@ def read_until(run: subprocess.Popen[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("connectors", "at_once"), [(6, 3), pytest.param(20, 2, marks=COSTLY), pytest.param(20, 5, marks=COSTLY)]
 )
+@pytest.mark.fault(costly=True)
 def test_connectors_share_one_sqlite_file(bare_site: Site, connectors: int, at_once: int, row: FaultRow) -> None:
     row.describe(f"{connectors} connectors, {at_once} drivers at once, on one file", where=WHERE, database="SQLite")
     names = [f"copy-{number:02}" for number in range(connectors)]

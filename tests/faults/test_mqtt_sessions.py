@@ -168,6 +168,7 @@ def test_a_broker_that_comes_back_in_a_window_and_grants_less(
 
 
 @BOTH
+@pytest.mark.fault(costly=True)
 def test_a_broker_that_grants_less_is_refused_before_anything_is_moved(
     kind: str, limited: Limited, inline_site: Site, row: FaultRow
 ) -> None:

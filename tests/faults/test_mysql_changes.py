@@ -220,6 +220,7 @@ def test_a_snapshot_beside_busy_writers(
 
 
 @pytest.mark.parametrize("number", range(3))
+@pytest.mark.fault(costly=True)
 def test_the_server_is_killed_while_rows_are_read(
     bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, number: int
 ) -> None:
@@ -250,6 +251,7 @@ def test_the_server_is_killed_while_rows_are_read(
 
 
 @pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.fault(costly=True)
 def test_a_snapshot_beside_who_inserts(
     bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, kills: bool
 ) -> None:

@@ -66,6 +66,7 @@ def test_an_answer_that_never_comes_to_the_native_client_repeats_nothing(
     assert made_up_for(journey, row) == EXACT
 
 
+@pytest.mark.fault(costly=True)
 def test_a_native_send_that_was_held_back_is_told_as_surplus(
     journey: Inward, proxy: RocketMQProxy, row: FaultRow
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_bad_line_of_one_file_stops_no_other_in_a_window(logs: Logs, row: Faul
     assert logs.states() == {"b": "quarantined"}
 
 
+@pytest.mark.fault(costly=True)
 def test_lines_that_are_gone_of_one_file_stop_no_other(logs: Logs, row: FaultRow) -> None:
     row.describe("one of four files cut below what was read", where="files → file", database="SQLite")
     logs.run()
@@ -139,6 +140,7 @@ def test_lines_that_are_gone_of_one_file_stop_no_other(logs: Logs, row: FaultRow
     assert logs.states() == {}
 
 
+@pytest.mark.fault(costly=True)
 def test_what_was_open_when_the_document_was_changed_is_finished_and_nothing_else(logs: Logs, row: FaultRow) -> None:
     row.describe("SIGKILL of the worker, then another path in the document", where="files → file", database="SQLite")
     logs.apply("logs/[ab].log")
@@ -228,6 +230,7 @@ def test_messages_that_are_gone_of_one_queue_stop_no_other(
 
 
 @pytest.mark.server
+@pytest.mark.fault(costly=True)
 def test_a_queue_that_is_closed_when_it_was_read_has_ended(queues: Queues, row: FaultRow) -> None:
     row.describe("one of four queues closed when it was read", where="RocketMQ → file", database="SQLite")
     queues.run()

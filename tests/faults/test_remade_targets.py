@@ -68,6 +68,7 @@ def test_a_target_topic_made_anew_within_a_range(
 
 
 @pytest.mark.parametrize("grown", [0, 6_000], ids=["empty", "filled past what was written"])
+@pytest.mark.fault(costly=True)
 def test_a_target_topic_made_anew_within_a_range_behind_what_was_settled(
     site_on: MakeSite, java_reader: JavaReader, rocketmq: RocketMQ, grown: int, row: FaultRow
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_worker_killed_between_the_outputs_of_a_record_repeats_nothing(
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.fault(costly=True)
 def test_one_lost_send_among_stored_ones_of_other_topics_is_made_up_for(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow, which: int
 ) -> None:
@@ -168,6 +169,7 @@ def test_one_lost_send_among_stored_ones_of_other_topics_is_made_up_for(
     check_counts(journey)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_rule_that_changes_under_an_open_range_counts_behind_it(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_worker_killed_between_two_sends_repeats_and_loses_nothing(
     check_rejects(journey)
 
 
+@pytest.mark.fault(costly=True)
 def test_transforms_that_change_under_an_open_range_count_behind_it(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow
 ) -> None:
@@ -143,6 +144,7 @@ def test_transforms_that_change_under_an_open_range_count_behind_it(
     check_rejects(journey)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_range_that_is_given_up_says_what_its_target_holds_of_it(
     site: Site, java_reader: JavaReader, proxy: RocketMQProxy, row: FaultRow
 ) -> None:

@@ -18,14 +18,12 @@ from airflow.utils.state import TaskInstanceState
 
 from tests.hosts import pods
 
-VARIABLE = "WAYBILL_TEST_PODS"
-
 
 class PodExecutor(BaseExecutor):
     """What ends badly, or is killed, has failed; as Airflow's own it never looks into a pod."""
 
     def start(self) -> None:
-        self._folder = Path(os.environ[VARIABLE])
+        self._folder = Path(os.environ[pods.OF_EXECUTOR])
         self._pods: dict[Any, pods.Pod] = {}
         self._made = 0
 

@@ -22,6 +22,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "conf" / "kubernetes" / "pod_template.yaml"
+OF_EXECUTOR = "WAYBILL_TEST_PODS"
+"""Tells the executor of `tests.hosts.pod_executor` its folder."""
 Secrets = Mapping[str, Mapping[str, str]]
 
 _POD = """

@@ -134,6 +134,7 @@ def test_the_second_driver_is_refused_while_the_first_works(drivers: Made) -> No
     both.require_copied(2 * RECORDS)
 
 
+@pytest.mark.fault(costly=True)
 def test_of_two_drivers_that_begin_at_once_one_copies_and_the_other_waits_or_is_refused(drivers: Made) -> None:
     both = drivers()
     started = [driver.start("run", NAME) for driver in (both.one, both.other)]

@@ -114,6 +114,7 @@ def test_a_pod_is_no_root_and_writes_to_its_volumes_alone(tmp_path: Path) -> Non
     assert out == "50000 ['/opt/waybill/.waybill', '/tmp']\n"
 
 
+@pytest.mark.fault(costly=True)
 def test_pods_one_after_the_other_continue_from_the_ledger_without_waiting(cluster: Cluster) -> None:
     """Each is a user that is not root, on a read-only root; the document names a connection of the ConfigMap."""
     site = cluster.site
@@ -134,6 +135,7 @@ def test_pods_one_after_the_other_continue_from_the_ledger_without_waiting(clust
 
 
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.fault(costly=True)
 def test_a_pod_that_is_lost_with_its_home_is_finished_by_the_next_one_after_a_time_to_live(
     cluster: Cluster, step: str, row: FaultRow
 ) -> None:

@@ -24,7 +24,7 @@ from connect_core.stack import ports, postgresql
 from tests.faults.kit.airflow import site_of
 from tests.faults.kit.processes import is_alive, wait_for
 from tests.faults.rows import FaultRow
-from tests.hosts import pod_executor, pods, relay
+from tests.hosts import pods, relay
 from tests.hosts.copied import document, feed, require_copied
 from tests.servers import SESSION
 from tests.site import SETTINGS, Site
@@ -46,11 +46,11 @@ def machine(worker_folder: Path) -> Iterator[Path]:
     folder = home.parent / "pods"
     folder.mkdir(parents=True)
     settings = {
-        "AIRFLOW__CORE__EXECUTOR": f"{pod_executor.__name__}.{pod_executor.PodExecutor.__name__}",
+        "AIRFLOW__CORE__EXECUTOR": "tests.hosts.pod_executor.PodExecutor",
         # An api-server on a loaded machine takes long for its first answer.
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "240",
-        pod_executor.VARIABLE: str(folder),
+        pods.OF_EXECUTOR: str(folder),
     }
     running = stack.up(home, parts=PARTS, supervise=False, options=stack.Options(False, airflow=settings))
     ledger.upgrade(running.database_url)

@@ -31,6 +31,13 @@ from tests.mariadb import Database, MariaDB
 
 pytestmark = pytest.mark.server
 
+COSTLY = pytest.mark.fault(costly=True)
+BATCHES_AND_RANGES = [
+    pytest.param(batch, most, marks=() if (batch, most) in {(1, 1), (3, 4), (1_000, 1_000)} else COSTLY)
+    for batch in (1, 3, 1_000)
+    for most in (1, 4, 1_000)
+]
+"""How many rows these have at most."""
 Told = tuple[str, int, str]
 
 
@@ -158,7 +165,7 @@ UNFIT_NOW = {
 
 
 @pytest.mark.parametrize("kind", UNFIT_NOW)
-@pytest.mark.parametrize("most", [1, 100])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=COSTLY), 100])
 def test_a_table_that_becomes_unfit_holds_up_no_other(
     mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch, kind: str, most: int
 ) -> None:
@@ -242,8 +249,7 @@ def test_while_another_connector_writes_nothing_is_written(snapshot: Snapshot, m
     assert snapshot.come() == ALL
 
 
-@pytest.mark.parametrize("rows", [1, 3, 1_000])
-@pytest.mark.parametrize("most", [1, 4, 1_000])
+@pytest.mark.parametrize(("rows", "most"), BATCHES_AND_RANGES)
 def test_all_rows_come_wherever_batches_and_ranges_end(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, rows: int, most: int
 ) -> None:

@@ -94,6 +94,7 @@ class EmptyingFaults:
     """Of each database: inherit it, and give it a fixture `emptying`."""
 
     @pytest.mark.parametrize("step", STEPS)
+    @pytest.mark.fault(costly=True)
     def test_a_process_killed_at_a_step(
         self, emptying: Emptying, row: FaultRow, seeded: random.Random, step: str
     ) -> None:
@@ -120,6 +121,7 @@ class EmptyingFaults:
 
     @pytest.mark.parametrize("what", CHANGES)
     @pytest.mark.parametrize("step", ["batch-written", "before-receipt", "lane-started"])
+    @pytest.mark.fault(costly=True)
     def test_rows_that_change_between_two_attempts_stop_nothing(
         self, emptying: Emptying, row: FaultRow, step: str, what: str
     ) -> None:

@@ -178,6 +178,7 @@ class FillingFaults:
         filling.check(row)
 
     @pytest.mark.parametrize("number", range(4))
+    @pytest.mark.fault(costly=True)
     def test_the_server_ends_sessions(
         self, filling: Filling, row: FaultRow, seeded: random.Random, number: int
     ) -> None:
@@ -198,6 +199,7 @@ class FillingFaults:
         filling.check(row)
 
     @pytest.mark.parametrize("number", range(4))
+    @pytest.mark.fault(costly=True)
     def test_changes_with_kills(self, filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
         """Inserts, updates, also of keys, and deletes of few keys: the table ends as the rows would have."""
         row.describe("SIGKILL at random steps, with change events", where=f"{filling.where}, upsert", database="SQLite")
@@ -214,6 +216,7 @@ class FillingFaults:
         filling.check_changes(row)
 
     @pytest.mark.parametrize("number", range(4))
+    @pytest.mark.fault(costly=True)
     def test_refused_rows_with_kills(self, filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
         """Each is a dead letter of the attempt that has a receipt, whichever attempts were refused it before."""
         row.describe("SIGKILL at random steps, with rows that it refuses", where=filling.where, database="SQLite")

@@ -20,6 +20,7 @@ from tests.site import Site
 
 pytestmark = [pytest.mark.server]
 
+COSTLY = pytest.mark.fault(costly=True)
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "coming-from-rocketmq-connect.md"
 PACKAGE = "org.apache.rocketmq.connect.file."
 
@@ -117,7 +118,7 @@ def test_a_server_that_is_killed_has_created_whole_connectors_or_none(bare_site:
         assert all(one["info"]["config"]["filename"] == f"{name[1:]}.txt" for name, one in there.items())
 
 
-@pytest.mark.parametrize("ms", [40, 80, 120, 200, 300])
+@pytest.mark.parametrize("ms", [120, *(pytest.param(ms, marks=COSTLY) for ms in (40, 80, 200, 300))])
 def test_a_server_that_is_killed_has_applied_a_folder_whole_or_not_and_stopped_all_or_none(
     bare_site: Site, ms: int
 ) -> None:
