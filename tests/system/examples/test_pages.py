@@ -88,6 +88,7 @@ def test_a_source_is_written_in_ten_minutes(beside: Path) -> None:
     assert minutes == list(range(minutes[0], minutes[0] + len(minutes)))
 
 
+@pytest.mark.fault(costly=True)
 def test_the_log_of_the_page_moves_a_table(beside: Path) -> None:
     path = beside / "events.db"
     with closing(sqlite3.connect(path)) as database:
@@ -99,6 +100,7 @@ def test_the_log_of_the_page_moves_a_table(beside: Path) -> None:
     assert (beside / "out.txt").read_text().splitlines() == [f"event {number}" for number in range(100, 1200)]
 
 
+@pytest.mark.fault(costly=True)
 def test_the_queue_of_the_page_empties_a_folder(beside: Path) -> None:
     tray = beside / "tray"
     tray.mkdir()

@@ -260,6 +260,7 @@ def test_devices_that_appear_in_a_window(sqlite_site: Site, prefix: str, mosquit
     assert not sum(one["duplicates"] + one["possible_duplicates"] for one in told)
 
 
+@pytest.mark.fault(costly=True)
 def test_what_appears_in_a_window_goes_on_in_topics_that_are_there_by_then(
     sqlite_site: Site, prefix: str, client: Client
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_probe_asks_the_second_target_too(bare_site: Site) -> None:
     assert "errors.sink: " in said
 
 
+@pytest.mark.fault(costly=True)
 def test_while_a_window_lasts_dead_letters_go_on_their_way(bare_site: Site) -> None:
     site = bare_site
     feed(site, body(0, 20), "no json")

@@ -16,9 +16,13 @@ import pytest
 from tests.site import Site
 
 LINES = 40
+COSTLY = pytest.mark.fault(costly=True)
 STEPS = [
-    *("leased", "planned", "lane-started", "batch-written", "before-receipt", "executed", "settled", "confirmed"),
-    *("before-evolved", "evolved"),
+    *("batch-written", "before-evolved", "evolved"),
+    *(
+        pytest.param(step, marks=COSTLY)
+        for step in ("leased", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
+    ),
 ]
 
 

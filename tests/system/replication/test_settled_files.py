@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.site import Site
 
 
@@ -79,6 +81,7 @@ def test_tasks_with_a_file_each_keep_what_each_of_them_has_settled(bare_site: Si
         require_order(log, written)
 
 
+@pytest.mark.fault(costly=True)
 def test_a_window_over_two_logs_of_which_one_is_rotated(bare_site: Site) -> None:
     """The live range of the other one is planned first; the rest of the renamed file is a range with an end, planned
     behind it and moved before it."""

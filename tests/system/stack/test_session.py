@@ -13,6 +13,7 @@ import pytest
 from connect_core.stack import processes
 
 ROOT = Path(__file__).parents[3]
+COSTLY = pytest.mark.fault(costly=True)
 LEAVES_A_PROCESS = """
 import subprocess, warnings
 
@@ -58,8 +59,15 @@ def test_a_process_that_a_test_left_fails_the_run_by_name(tmp_path: Path) -> Non
     assert "sleep 61" in done.stderr
 
 
-@pytest.mark.parametrize(("options", "code"), [(["--require-servers"], 1), ([], 0)])
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+@pytest.mark.parametrize(
+    ("options", "code", "workers"),
+    [
+        (["--require-servers"], 1, ["-n", "1"]),
+        ([], 0, []),
+        pytest.param(["--require-servers"], 1, [], marks=COSTLY),
+        pytest.param([], 0, ["-n", "1"], marks=COSTLY),
+    ],
+)
 def test_a_skipped_server_test_fails_where_servers_are_required(
     tmp_path: Path, options: list[str], code: int, workers: list[str]
 ) -> None:
@@ -68,7 +76,7 @@ def test_a_skipped_server_test_fails_where_servers_are_required(
     assert ("test_needs_a_server" in done.stderr) == bool(code)
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+@pytest.mark.parametrize("workers", [pytest.param([], marks=COSTLY), ["-n", "1"]])
 def test_servers_and_their_folder_are_gone_after_a_run(tmp_path: Path, workers: list[str]) -> None:
     done = run(tmp_path, USES_A_SERVER.format(then=""), *workers)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -77,7 +85,7 @@ def test_servers_and_their_folder_are_gone_after_a_run(tmp_path: Path, workers: 
     assert not users_of(folder)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=COSTLY)])
 def test_servers_end_with_a_run_that_is_cut_off(tmp_path: Path, sign: signal.Signals) -> None:
     told = tmp_path / "told"
     words = command(tmp_path, USES_A_SERVER.format(then="time.sleep(60)"))
