@@ -21,6 +21,16 @@ def test_a_guard_names_tests_that_are_there() -> None:
     assert [f"{guard.name}: {test}" for guard in every() for test in guard.red if not is_there(test)] == []
 
 
+def test_each_guard_has_a_test_that_make_test_runs(request: pytest.FixtureRequest) -> None:
+    """So nothing that a guard takes out is missed before `make faults`, whatever is marked `costly`."""
+    config = request.config
+    if config.args != config.getini("testpaths") or config.option.markexpr or config.option.keyword:
+        pytest.skip("not all tests are here")
+    run = {item.nodeid for item in request.session.items}
+    run |= {name.partition("[")[0] for name in run}
+    assert [guard.name for guard in every() if not run & {*guard.red}] == []
+
+
 @pytest.mark.parametrize(
     "head", ["", "# rule: 5\n# red: x\n", "# takes out: a\n# red: x\n", "# rule: 5\n# takes out: a\n", "# role: 5\n"]
 )
