@@ -1,5 +1,5 @@
-"""Changes of tables of MariaDB, while processes are killed and others write: the target is compared with the table, and
-the history of each row with what triggers of the test have noted."""
+"""Changes of tables of MariaDB, while processes are killed and others write: the target, of PostgreSQL too, is compared
+with the table, and the history of each row with what triggers of the test have noted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from tests import mysql_writers
+from tests import mysql_writers, postgres_tables
 from tests.faults.kit import attempts
 from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import ended
@@ -30,12 +30,14 @@ from tests.site import Site
 pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 WRITERS = 4
+INTO = ("file", "table", "postgresql")
 STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
 FIELDS = {"id": "int64", "note": "text"}
 NOTE = "CREATE TRIGGER noting_{0} AFTER {0} ON orders FOR EACH ROW INSERT INTO noted VALUES (NULL, {1})"
+COPIES = "CREATE TABLE copies (id bigint PRIMARY KEY, note varchar(99))"
+COPIED = "SELECT id, note FROM copies"
 TABLES = (
     "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(99))",
-    "CREATE TABLE copies LIKE orders",
     "CREATE TABLE noted (number bigint AUTO_INCREMENT PRIMARY KEY, op text, was bigint, id bigint, note text)",
     NOTE.format("INSERT", "'c', NULL, NEW.id, NEW.note"),
     NOTE.format("UPDATE", "'u', OLD.id, NEW.id, NEW.note"),
@@ -90,21 +92,28 @@ def _statement(chosen: random.Random) -> str:
 
 @dataclass
 class Following:
-    """The changes of a table into a file, or into another table."""
+    """The changes of a table into a file, or into the table `copies` of a database."""
 
     site: Site
     database: Database
-    into: str
+    target: Database | postgres_tables.Database | None
     snapshot: str = "never"
     snapshot_rows: int = 2_000
 
+    @property
+    def where(self) -> str:
+        kinds = {Database: "table", postgres_tables.Database: "table of PostgreSQL"}
+        return f"MariaDB → {kinds.get(type(self.target), 'file')}"
+
     def apply(self) -> None:
-        to_table = self.into == "table"
-        sink = self.database.sink("copies", mode="upsert") if to_table else {"file": {"path": "out.jsonl"}}
-        parse = {"parse": {"format": "debezium", "fields": FIELDS}} if to_table else {}
         rows = {"snapshot": self.snapshot, "snapshot_rows": self.snapshot_rows}
-        source = self.database.changes("orders", every_s=0.05, schemas=to_table, **rows)
-        self.site.apply("copy", {"source": source, "sink": sink, "limits": {"range_records": 1_500}, **parse})
+        source = self.database.changes("orders", every_s=0.05, schemas=self.target is not None, **rows)
+        document = {"source": source, "limits": {"range_records": 1_500}}
+        if self.target is None:
+            self.site.apply("copy", {**document, "sink": {"file": {"path": "out.jsonl"}}})
+        else:
+            sink, parse = self.target.sink("copies", mode="upsert"), {"format": "debezium", "fields": FIELDS}
+            self.site.apply("copy", {**document, "sink": sink, "parse": parse})
 
     def feed(self, count: int, first: int) -> None:
         self.database.run(f"INSERT INTO orders SELECT seq, 'x' FROM seq_{first}_to_{first + count - 1}")
@@ -124,9 +133,9 @@ class Following:
         assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == changes
 
     def differences(self) -> tuple[int, int, int]:
-        if self.into == "table":
-            there, copied = (set(self.database.run(f"SELECT id, note FROM {one}")) for one in ("orders", "copies"))
-            return len(there - copied), len(copied - there), 0
+        if self.target is not None:
+            there, copied = self.database.run("SELECT id, note FROM orders"), self.target.run(COPIED)
+            return len({*there} - {*copied}), len({*copied} - {*there}), 0
         noted = self.database.run("SELECT op, was, id, note FROM noted ORDER BY number")
         arrived = [_as_noted(line) for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
         lost, more = set(noted) - set(arrived), len(arrived) - len(noted)
@@ -148,11 +157,23 @@ def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]
     return by_row
 
 
-@pytest.fixture(params=["file", "table"])
+def target_of(
+    into: str, source: Database, request: pytest.FixtureRequest
+) -> Database | postgres_tables.Database | None:
+    """With the table `copies`. None for a file."""
+    if into == "file":
+        return None
+    target = source if into == "table" else postgres_tables.Database(request.getfixturevalue("postgres_url"))
+    target.run(COPIES)
+    return target
+
+
+@pytest.fixture(params=INTO)
 def following(bare_site: Site, mariadb: MariaDB, request: pytest.FixtureRequest) -> Following:
     bare_site.settings.update(SHORT_LEASES)
-    made = Following(bare_site, Database(mariadb), request.param)
-    made.database.run(*TABLES)
+    database = Database(mariadb)
+    database.run(*TABLES)
+    made = Following(bare_site, database, target_of(request.param, database, request))
     made.apply()
     assert made.attempt() == 0
     return made
@@ -160,7 +181,7 @@ def following(bare_site: Site, mariadb: MariaDB, request: pytest.FixtureRequest)
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded: random.Random, step: str) -> None:
-    row.describe(f"SIGKILL at {step}", where=f"changes of MariaDB → {following.into}", database="SQLite")
+    row.describe(f"SIGKILL at {step}", where=f"changes of {following.where}", database="SQLite")
     following.feed(3_000, 1)
     following.site.fault(step, passes=seeded.randrange(2))
     following.attempt()
@@ -173,7 +194,7 @@ def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded:
 @pytest.mark.parametrize("window", [False, True])
 def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
     words = ("--window", "4s") if window else ()
-    where = f"changes of MariaDB → {following.into}"
+    where = f"changes of {following.where}"
     row.describe(f"SIGKILL at random steps, writers busy{', windows' * window}", where=where, database="SQLite")
     with writing(following.database, seeded):
         row.strikes()
@@ -185,18 +206,24 @@ def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: 
 
 
 @pytest.mark.fault(costly=True)
-@pytest.mark.parametrize("into", ["file", "table"])
+@pytest.mark.parametrize("into", INTO)
 @pytest.mark.parametrize("kills", [False, True])
 def test_a_snapshot_beside_busy_writers(
-    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, into: str, kills: bool
+    bare_site: Site,
+    mariadb: MariaDB,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    into: str,
+    kills: bool,
 ) -> None:
     """Rows that are there come among the changes of others. Each is as the changes before it say."""
-    how = "SIGKILL at random steps, " * kills
-    where = f"rows and changes of MariaDB → {into}"
-    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
-    following = Following(bare_site, database, into, snapshot="initial", snapshot_rows=7)
+    target = target_of(into, database, request)
+    following = Following(bare_site, database, target, snapshot="initial", snapshot_rows=7)
+    how, where = "SIGKILL at random steps, " * kills, f"rows and changes of {following.where}"
+    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
     database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_299")
     with writing(database, seeded):
         row.strikes()
@@ -229,7 +256,7 @@ def test_the_server_is_killed_while_rows_are_read(
     row.describe("SIGKILL of the server while rows are read", where=where, database="SQLite")
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
-    following = Following(bare_site, database, "file", snapshot="initial", snapshot_rows=20)
+    following = Following(bare_site, database, None, snapshot="initial", snapshot_rows=20)
     database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_19999")
     following.apply()
     for strike in range(3):
@@ -263,7 +290,7 @@ def test_a_snapshot_beside_who_inserts(
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
     database.run(mysql_writers.TABLE, "INSERT INTO orders (writer) SELECT -1 FROM seq_1_to_3000")
-    following = Following(bare_site, database, "file", snapshot="initial", snapshot_rows=500)
+    following = Following(bare_site, database, None, snapshot="initial", snapshot_rows=500)
     with mysql_writers.writing(database, seeded):
         time.sleep(0.5)
         row.strikes()
