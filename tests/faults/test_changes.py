@@ -1,24 +1,18 @@
-"""Changes of tables of PostgreSQL, while processes are killed and others write: the target is compared with the table,
-and the history of each row with what a trigger of the test has noted."""
+"""Changes of tables of PostgreSQL, while processes are killed and others write (tests.faults.kit.following)."""
 
 from __future__ import annotations
 
-import json
 import random
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import psycopg2
 import pytest
 
-from tests.faults.kit import attempts
+from tests.faults.kit.following import STEPS, Following, followed
 from tests.faults.kit.journeys import SHORT_LEASES
-from tests.faults.kit.row_events import contradictions, state_of
 from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
 from tests.side_by_side import side_by_side
@@ -28,12 +22,10 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 ROWS = 6_000
 WRITERS = 6
-STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
-FIELDS = {"id": "int64", "note": "text"}
+INTO = ("file", "table", "mysql")
 TABLES = (
     "CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
     "ALTER TABLE orders REPLICA IDENTITY FULL",
-    "CREATE TABLE copies (LIKE orders INCLUDING INDEXES)",
     "CREATE TABLE noted (number bigserial, op text, was bigint, id bigint, note text)",
     """CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF tg_op = 'DELETE' THEN INSERT INTO noted VALUES (DEFAULT, 'd', old.id, NULL, NULL);
@@ -75,95 +67,31 @@ def _statement(chosen: random.Random) -> str:
     return f"DELETE FROM orders WHERE id = {row}"
 
 
-@dataclass
-class Following:
-    """The changes of a table into a file, or into another table."""
-
-    site: Site
-    database: Database
-    into: str
-    snapshot: str = "never"
-    snapshot_rows: int = 10_000
-
-    def apply(self) -> None:
-        sink = self.database.sink("copies", mode="upsert") if self.into == "table" else {"file": {"path": "out.jsonl"}}
-        parse = {"parse": {"format": "debezium", "fields": FIELDS}} if self.into == "table" else {}
-        limits = {"range_records": 1_500}
-        source = self.database.changes(
-            "orders",
-            every_s=0.05,
-            snapshot=self.snapshot,
-            snapshot_rows=self.snapshot_rows,
-            schemas=self.into == "table",
-        )
-        self.site.apply("copy", {"source": source, "sink": sink, "limits": limits, **parse})
-
-    def feed(self, count: int, first: int) -> None:
-        self.database.run(f"INSERT INTO orders SELECT n, 'x' FROM generate_series({first}, {first + count - 1}) n")
-
-    def attempt(self, *words: str) -> int:
-        return attempts.attempt(self.site, "copy", *words)
-
-    def run_until_done(self) -> None:
-        attempts.run_until_done(self.site, "copy")
-
-    def check(self, row: FaultRow) -> None:
-        row.lost, row.repeated, row.reordered = self.differences()
-        assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
-        receipts = self.site.json("receipts", "copy", "--last", "1000")["receipts"]
-        row.duplicates = sum(one["possible_duplicates"] for one in receipts)
-        assert row.duplicates == 0
-        [(changes,)] = self.database.run("SELECT count(*) FROM noted")
-        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == changes
-
-    def differences(self) -> tuple[int, int, int]:
-        if self.into == "table":
-            [(lost,)] = self.database.run("SELECT count(*) FROM (TABLE orders EXCEPT TABLE copies) d")
-            [(more,)] = self.database.run("SELECT count(*) FROM (TABLE copies EXCEPT TABLE orders) d")
-            return lost, more, 0
-        noted = self.database.run("SELECT op, was, id, note FROM noted ORDER BY number")
-        arrived = [_as_noted(line) for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
-        lost, more = sorted(set(noted) - set(arrived), key=str), len(arrived) - len(noted)
-        return len(lost), more, int(_histories(noted) != _histories(arrived))
+def feed(following: Following, count: int, first: int) -> None:
+    following.database.run(f"INSERT INTO orders SELECT n, 'x' FROM generate_series({first}, {first + count - 1}) n")
 
 
-def _as_noted(line: str) -> tuple[Any, ...]:
-    event = json.loads(line)
-    before, after = event["before"] or {}, event["after"] or {}
-    return event["op"], before.get("id"), after.get("id"), after.get("note")
-
-
-def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
-    """By row what happened to it, in order."""
-    by_row = defaultdict(list)
-    for one in changes:
-        for number in {one[1], one[2]} - {None}:
-            by_row[number].append(one)
-    return by_row
-
-
-@pytest.fixture(params=["file", "table"])
+@pytest.fixture(params=INTO)
 def following(bare_site: Site, postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Following]:
     bare_site.settings.update(SHORT_LEASES)
-    made = Following(bare_site, Database(postgres_url), request.param)
-    made.database.run(*TABLES)
+    database = Database(postgres_url)
+    database.run(*TABLES)
+    made = followed(bare_site, database, request.param, request)
     made.apply()
     assert made.attempt() == 0
     yield made
-    made.database.drop_slots()
+    database.drop_slots()
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded: random.Random, step: str) -> None:
-    row.describe(f"SIGKILL at {step}", where=f"changes of PostgreSQL → {following.into}", database="SQLite")
-    following.feed(ROWS // 2, 1)
-    following.feed(ROWS // 2, 1 + ROWS // 2)
+    row.describe(f"SIGKILL at {step}", where=following.where, database="SQLite")
+    feed(following, ROWS // 2, 1)
+    feed(following, ROWS // 2, 1 + ROWS // 2)
     following.site.fault(step, passes=seeded.randrange(2))
     following.attempt()
     row.strikes()
-    following.feed(500, 1 + ROWS)
-    following.run_until_done()
-    row.moves_again()
+    feed(following, 500, 1 + ROWS)
     following.check(row)
 
 
@@ -171,22 +99,20 @@ def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded:
 @pytest.mark.fault(costly=True)
 def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
     words = ("--window", "4s") if window else ()
-    where = f"changes of PostgreSQL → {following.into}"
-    row.describe(f"SIGKILL at random steps, writers busy{', windows' * window}", where=where, database="SQLite")
+    row.describe(
+        f"SIGKILL at random steps, writers busy{', windows' * window}", where=following.where, database="SQLite"
+    )
     with writing(following.database, seeded):
         row.strikes()
         for _ in range(5):
             following.site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
             following.attempt(*words)
-    following.run_until_done()
-    row.moves_again()
     following.check(row)
 
 
 @pytest.mark.fault(costly=True)
 def test_connections_cut_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random) -> None:
-    where = f"changes of PostgreSQL → {following.into}"
-    row.describe("all sessions of ours terminated, writers busy", where=where, database="SQLite")
+    row.describe("all sessions of ours terminated, writers busy", where=following.where, database="SQLite")
     stop = threading.Event()
 
     def cut() -> None:
@@ -205,23 +131,26 @@ def test_connections_cut_beside_busy_writers(following: Following, row: FaultRow
         finally:
             stop.set()
         cutting.result()
-    following.run_until_done()
-    row.moves_again()
     following.check(row)
 
 
-@pytest.mark.parametrize("into", ["file", "table"])
+@pytest.mark.parametrize("into", INTO)
 @pytest.mark.parametrize("kills", [False, True])
 def test_a_snapshot_beside_busy_writers(
-    bare_site: Site, postgres_url: str, row: FaultRow, seeded: random.Random, into: str, kills: bool
+    bare_site: Site,
+    postgres_url: str,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    into: str,
+    kills: bool,
 ) -> None:
     """Rows that are there come among the changes of others. Each is as the changes before it say."""
-    how = "SIGKILL at random steps, " * kills
-    where = f"rows and changes of PostgreSQL → {into}"
-    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
     bare_site.settings.update(SHORT_LEASES)
     database = Database(postgres_url)
-    following = Following(bare_site, database, into, snapshot="initial", snapshot_rows=7)
+    following = followed(bare_site, database, into, request, snapshot="initial", snapshot_rows=7)
+    how = "SIGKILL at random steps, " * kills
+    row.describe(f"{how}writers busy while rows are read", where=f"rows and {following.where}", database="SQLite")
     database.run(*TABLES, "INSERT INTO orders SELECT n, 'there' FROM generate_series(0, 299) n")
     with writing(database, seeded):
         row.strikes()
@@ -230,16 +159,5 @@ def test_a_snapshot_beside_busy_writers(
             if kills:
                 bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(3))
             following.attempt(*seeded.choice(((), ("--window", "2s"))))
-    following.run_until_done()
-    row.moves_again()
-    if into == "file":
-        lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
-        state = state_of(lines)
-        there = dict(database.run("TABLE orders"))
-        row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
-        row.reordered = contradictions(lines)
-        assert any('"op":"r"' in line for line in lines)
-    else:
-        row.lost, row.repeated, row.reordered = following.differences()
+    following.check_snapshot(row)
     database.drop_slots()
-    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)

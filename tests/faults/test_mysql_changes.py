@@ -1,5 +1,4 @@
-"""Changes of tables of MariaDB, while processes are killed and others write: the target, of PostgreSQL too, is compared
-with the table, and the history of each row with what triggers of the test have noted."""
+"""Changes of tables of MariaDB, while processes are killed and others write (tests.faults.kit.following)."""
 
 from __future__ import annotations
 
@@ -7,21 +6,18 @@ import json
 import random
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from tests import mysql_writers, postgres_tables
+from tests import mysql_writers
 from tests.faults.kit import attempts
+from tests.faults.kit.following import STEPS, Following, followed
 from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import ended
-from tests.faults.kit.row_events import contradictions, state_of
 from tests.faults.rows import FaultRow
 from tests.mariadb import Database, MariaDB
 from tests.side_by_side import side_by_side
@@ -31,11 +27,7 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 
 WRITERS = 4
 INTO = ("file", "table", "postgresql")
-STEPS = ("batch-written", "found", "planned", "lane-started", "before-receipt", "executed", "settled", "confirmed")
-FIELDS = {"id": "int64", "note": "text"}
 NOTE = "CREATE TRIGGER noting_{0} AFTER {0} ON orders FOR EACH ROW INSERT INTO noted VALUES (NULL, {1})"
-COPIES = "CREATE TABLE copies (id bigint PRIMARY KEY, note varchar(99))"
-COPIED = "SELECT id, note FROM copies"
 TABLES = (
     "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(99))",
     "CREATE TABLE noted (number bigint AUTO_INCREMENT PRIMARY KEY, op text, was bigint, id bigint, note text)",
@@ -90,90 +82,15 @@ def _statement(chosen: random.Random) -> str:
     return f"DELETE FROM orders WHERE id = {row}"
 
 
-@dataclass
-class Following:
-    """The changes of a table into a file, or into the table `copies` of a database."""
-
-    site: Site
-    database: Database
-    target: Database | postgres_tables.Database | None
-    snapshot: str = "never"
-    snapshot_rows: int = 2_000
-
-    @property
-    def where(self) -> str:
-        kinds = {Database: "table", postgres_tables.Database: "table of PostgreSQL"}
-        return f"MariaDB → {kinds.get(type(self.target), 'file')}"
-
-    def apply(self) -> None:
-        rows = {"snapshot": self.snapshot, "snapshot_rows": self.snapshot_rows}
-        source = self.database.changes("orders", every_s=0.05, schemas=self.target is not None, **rows)
-        document = {"source": source, "limits": {"range_records": 1_500}}
-        if self.target is None:
-            self.site.apply("copy", {**document, "sink": {"file": {"path": "out.jsonl"}}})
-        else:
-            sink, parse = self.target.sink("copies", mode="upsert"), {"format": "debezium", "fields": FIELDS}
-            self.site.apply("copy", {**document, "sink": sink, "parse": parse})
-
-    def feed(self, count: int, first: int) -> None:
-        self.database.run(f"INSERT INTO orders SELECT seq, 'x' FROM seq_{first}_to_{first + count - 1}")
-
-    def attempt(self, *words: str) -> int:
-        return attempts.attempt(self.site, "copy", *words)
-
-    def check(self, row: FaultRow) -> None:
-        attempts.run_until_done(self.site, "copy")
-        row.moves_again()
-        row.lost, row.repeated, row.reordered = self.differences()
-        assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
-        receipts = self.site.json("receipts", "copy", "--last", "1000")["receipts"]
-        row.duplicates = sum(one["possible_duplicates"] for one in receipts)
-        assert row.duplicates == 0
-        [(changes,)] = self.database.run("SELECT COUNT(*) FROM noted")
-        assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == changes
-
-    def differences(self) -> tuple[int, int, int]:
-        if self.target is not None:
-            there, copied = self.database.run("SELECT id, note FROM orders"), self.target.run(COPIED)
-            return len({*there} - {*copied}), len({*copied} - {*there}), 0
-        noted = self.database.run("SELECT op, was, id, note FROM noted ORDER BY number")
-        arrived = [_as_noted(line) for line in (self.site.folder / "out.jsonl").read_text().splitlines()]
-        lost, more = set(noted) - set(arrived), len(arrived) - len(noted)
-        return len(lost), more, int(_histories(noted) != _histories(arrived))
-
-
-def _as_noted(line: str) -> tuple[Any, ...]:
-    event = json.loads(line)
-    before, after = event["before"] or {}, event["after"] or {}
-    return event["op"], before.get("id"), after.get("id"), after.get("note")
-
-
-def _histories(changes: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
-    """By row what happened to it, in order."""
-    by_row = defaultdict(list)
-    for one in changes:
-        for number in {one[1], one[2]} - {None}:
-            by_row[number].append(one)
-    return by_row
-
-
-def target_of(
-    into: str, source: Database, request: pytest.FixtureRequest
-) -> Database | postgres_tables.Database | None:
-    """With the table `copies`. None for a file."""
-    if into == "file":
-        return None
-    target = source if into == "table" else postgres_tables.Database(request.getfixturevalue("postgres_url"))
-    target.run(COPIES)
-    return target
+def feed(following: Following, count: int, first: int) -> None:
+    following.database.run(f"INSERT INTO orders SELECT seq, 'x' FROM seq_{first}_to_{first + count - 1}")
 
 
 @pytest.fixture(params=INTO)
 def following(bare_site: Site, mariadb: MariaDB, request: pytest.FixtureRequest) -> Following:
     bare_site.settings.update(SHORT_LEASES)
-    database = Database(mariadb)
-    database.run(*TABLES)
-    made = Following(bare_site, database, target_of(request.param, database, request))
+    made = followed(bare_site, Database(mariadb), request.param, request)
+    made.database.run(*TABLES)
     made.apply()
     assert made.attempt() == 0
     return made
@@ -181,12 +98,12 @@ def following(bare_site: Site, mariadb: MariaDB, request: pytest.FixtureRequest)
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded: random.Random, step: str) -> None:
-    row.describe(f"SIGKILL at {step}", where=f"changes of {following.where}", database="SQLite")
-    following.feed(3_000, 1)
+    row.describe(f"SIGKILL at {step}", where=following.where, database="SQLite")
+    feed(following, 3_000, 1)
     following.site.fault(step, passes=seeded.randrange(2))
     following.attempt()
     row.strikes()
-    following.feed(500, 3_001)
+    feed(following, 500, 3_001)
     following.check(row)
 
 
@@ -194,8 +111,9 @@ def test_a_process_killed_at_a_step(following: Following, row: FaultRow, seeded:
 @pytest.mark.parametrize("window", [False, True])
 def test_kills_beside_busy_writers(following: Following, row: FaultRow, seeded: random.Random, window: bool) -> None:
     words = ("--window", "4s") if window else ()
-    where = f"changes of {following.where}"
-    row.describe(f"SIGKILL at random steps, writers busy{', windows' * window}", where=where, database="SQLite")
+    row.describe(
+        f"SIGKILL at random steps, writers busy{', windows' * window}", where=following.where, database="SQLite"
+    )
     with writing(following.database, seeded):
         row.strikes()
         for _ in range(5):
@@ -220,10 +138,9 @@ def test_a_snapshot_beside_busy_writers(
     """Rows that are there come among the changes of others. Each is as the changes before it say."""
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
-    target = target_of(into, database, request)
-    following = Following(bare_site, database, target, snapshot="initial", snapshot_rows=7)
-    how, where = "SIGKILL at random steps, " * kills, f"rows and changes of {following.where}"
-    row.describe(f"{how}writers busy while rows are read", where=where, database="SQLite")
+    following = followed(bare_site, database, into, request, snapshot="initial", snapshot_rows=7)
+    how = "SIGKILL at random steps, " * kills
+    row.describe(f"{how}writers busy while rows are read", where=f"rows and {following.where}", database="SQLite")
     database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_299")
     with writing(database, seeded):
         row.strikes()
@@ -232,31 +149,26 @@ def test_a_snapshot_beside_busy_writers(
             if kills:
                 bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(3))
             following.attempt(*seeded.choice(((), ("--window", "2s"))))
-    attempts.run_until_done(bare_site, "copy")
-    row.moves_again()
-    if into == "file":
-        lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
-        state, there = state_of(lines), dict(database.run("SELECT id, note FROM orders"))
-        row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
-        row.reordered = contradictions(lines)
-        assert any('"op":"r"' in line for line in lines)
-    else:
-        row.lost, row.repeated, row.reordered = following.differences()
-    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
+    following.check_snapshot(row)
     assert database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]
 
 
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.fault(costly=True)
 def test_the_server_is_killed_while_rows_are_read(
-    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, number: int
+    bare_site: Site,
+    mariadb: MariaDB,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    number: int,
 ) -> None:
     """Within chunks, before they are in the log and behind that."""
     where = "rows and changes of MariaDB → file"
     row.describe("SIGKILL of the server while rows are read", where=where, database="SQLite")
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
-    following = Following(bare_site, database, None, snapshot="initial", snapshot_rows=20)
+    following = followed(bare_site, database, "file", request, snapshot="initial", snapshot_rows=20)
     database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_19999")
     following.apply()
     for strike in range(3):
@@ -267,20 +179,19 @@ def test_the_server_is_killed_while_rows_are_read(
             mariadb.start()
             ended(driver)
         database.run(f"UPDATE orders SET note = 'strike {strike}' WHERE id % 7 = {strike}")
-    attempts.run_until_done(bare_site, "copy")
-    row.moves_again()
-    lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
-    state, there = state_of(lines), dict(database.run("SELECT id, note FROM orders"))
-    row.lost, row.repeated = len(there.items() - state.items()), len(state.items() - there.items())
-    row.reordered = contradictions(lines)
-    assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
-    assert sum('"op":"r"' in line for line in lines) == 20_000
+    following.check_snapshot(row)
+    assert sum('"op":"r"' in line for line in following.lines()) == 20_000
 
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.fault(costly=True)
 def test_a_snapshot_beside_who_inserts(
-    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, kills: bool
+    bare_site: Site,
+    mariadb: MariaDB,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    kills: bool,
 ) -> None:
     """It comes to its end while they go on. A row comes once as one that was there, and once as a change; both ways
     where it was inserted before its table was read."""
@@ -290,7 +201,7 @@ def test_a_snapshot_beside_who_inserts(
     bare_site.settings.update(SHORT_LEASES)
     database = Database(mariadb)
     database.run(mysql_writers.TABLE, "INSERT INTO orders (writer) SELECT -1 FROM seq_1_to_3000")
-    following = Following(bare_site, database, None, snapshot="initial", snapshot_rows=500)
+    following = followed(bare_site, database, "file", request, snapshot="initial", snapshot_rows=500)
     with mysql_writers.writing(database, seeded):
         time.sleep(0.5)
         row.strikes()
@@ -303,8 +214,7 @@ def test_a_snapshot_beside_who_inserts(
         assert bare_site.json("lag", "copy")["connectors"][0]["snapshot"] == []
     attempts.run_until_done(bare_site, "copy")
     row.moves_again()
-    lines = (bare_site.folder / "out.jsonl").read_text().splitlines()
-    came = [(event["op"], event["after"]["id"]) for event in map(json.loads, lines)]
+    came = [(event["op"], event["after"]["id"]) for event in map(json.loads, following.lines())]
     there, arrived = {number for (number,) in database.run("SELECT id FROM orders")}, {number for _, number in came}
     row.lost, row.repeated = len(there - arrived), len(came) - len({*came})
     assert (row.lost, row.repeated, arrived - there) == (0, 0, set())
