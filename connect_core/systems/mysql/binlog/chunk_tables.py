@@ -20,6 +20,8 @@ from connect_core.systems.mysql.source_catalog import gets_rows_from_others
 from connect_core.systems.tables.snapshots import Place
 
 DENIED, NO_TABLE = (1142, 1044, 1227, 1370), 1146
+WITHOUT_ROWS = "take it out of `tables`; before the first run also snapshot: never will do"
+"""What helps where rows of a table cannot come. Behind the first run nothing has the option ask again."""
 _TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' ORDER BY 1, 2"
 
 
@@ -62,7 +64,7 @@ def described(asking: Cursor, place: Place, where: str) -> MysqlTable | None:
     named = f"{where}, table {'.'.join(place)}"
     check_engine(table, named)
     if why := unfit_for_chunks(table):
-        step = "Change that, or take it out of `tables`; before the first run also snapshot: never will do"
+        step = f"Change that, or {WITHOUT_ROWS}"
         raise ConfigError(f"Rows of the table cannot be read chunk by chunk: {why}", where=named, next_step=step)
     return table
 
@@ -86,7 +88,7 @@ def require_seen(asking: Cursor, place: Place, where: str) -> None:
     except pymysql.Error as error:
         if number_of(error) in DENIED:
             named = ".".join(place)
-            step = f"GRANT SELECT ON {named}; or write snapshot: never, and only changes come"
+            step = f"GRANT SELECT ON {named}, or {WITHOUT_ROWS}"
             raise Refused(f"The user may not read table {named}", where=where, next_step=step) from None
         if number_of(error) != NO_TABLE:
             raise

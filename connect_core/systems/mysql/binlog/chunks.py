@@ -16,6 +16,7 @@ from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.chunk_tables import (
     DENIED,
     NO_TABLE,
+    WITHOUT_ROWS,
     check_tables,
     check_writable,
     described,
@@ -298,7 +299,7 @@ class _Writer:
         asking.execute("SHOW WARNINGS")
         if changing([int(number) for _, number, _ in asking.fetchall()]):
             words = f"The server does not copy rows of table {table.database}.{table.name} as they are"
-            raise DataError(words, where=self._where, next_step="Write snapshot: never, and only changes come")
+            raise DataError(words, where=self._where, next_step=f"For now, {WITHOUT_ROWS}")
         self._written += count
         if count < self._rows:
             return None
