@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import connection
+from psycopg2.extensions import connection, cursor
 from psycopg2.extras import LogicalReplicationConnection
 
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
@@ -23,6 +25,19 @@ def connected(options: PostgresOptions, where: str) -> connection:
         database = psycopg2.connect(**_access(options), options=_settings(options))
         database.autocommit = True
     return database
+
+
+@contextmanager
+def transaction(asking: cursor, kind: str = "") -> Iterator[None]:
+    """`kind` is what follows BEGIN."""
+    asking.execute(f"BEGIN {kind}")
+    try:
+        yield
+        asking.execute("COMMIT")
+    except BaseException:
+        if not asking.connection.closed:
+            asking.execute("ROLLBACK")
+        raise
 
 
 def replicating(options: PostgresChangesOptions, where: str) -> LogicalReplicationConnection:

@@ -10,6 +10,8 @@ from psycopg2.extensions import cursor
 from connect_core.errors import ConfigError, Refused
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
+from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.publications import WHOLE, narrowed
 from connect_core.systems.tables.snapshots import Key, Place
 
 _COLUMNS = """
@@ -63,7 +65,7 @@ class ChunkTable(NamedTuple):
         return after if len(after) == len(self.key_columns) else None
 
 
-def described(asking: cursor, place: Place, where: str) -> ChunkTable | None:
+def described(asking: cursor, options: PostgresChangesOptions, place: Place, where: str) -> ChunkTable | None:
     """None where there is none. Raises ConfigError and Refused for one whose rows cannot be read chunk by chunk.
     Locks nothing."""
     asking.execute(_COLUMNS, place)
@@ -78,6 +80,13 @@ def described(asking: cursor, place: Place, where: str) -> ChunkTable | None:
     if hides:
         step = "ALTER ROLE … BYPASSRLS: its changes come whole, too; or take the table out of `tables`"
         raise Refused(f"Row-level security hides rows of table {named} from the user", where=where, next_step=step)
+    if narrowed(asking, options, [place]):
+        raise ConfigError(
+            f"Publication {options.publication_name} has some rows or columns of table {named} alone: rows that are"
+            " there would come whole",
+            where=where,
+            next_step=f"{WHOLE}, or take the table out of `tables`; before the first run also snapshot: never will do",
+        )
     if not key_columns or sum(one[1] for one in found) < key_columns:
         raise ConfigError(
             f"Rows of table {named} cannot be read chunk by chunk: it has no primary key of columns that are stored",
@@ -95,10 +104,10 @@ def described(asking: cursor, place: Place, where: str) -> ChunkTable | None:
     )
 
 
-def check_tables(asking: cursor, places: Iterable[Place], where: str) -> None:
+def check_tables(asking: cursor, options: PostgresChangesOptions, places: Iterable[Place], where: str) -> None:
     """Raises ConfigError and Refused for the first one whose rows cannot be read."""
     for place in places:
-        described(asking, place, where)
+        described(asking, options, place, where)
 
 
 def about_rows(asking: cursor, place: Place) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import closing
 
 import psycopg2
 from psycopg2.extensions import cursor
@@ -30,7 +30,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
     Chunk,
     prefix,
 )
-from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.connecting import connected, transaction
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.tables.snapshots import (
@@ -49,6 +49,7 @@ CHUNKS = 8
 _WAIT_S, _AGAIN_S = 5.0, 0.01
 """How long a look waits for transactions that were open at the watermark."""
 
+_ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ"
 _NEWEST = "SELECT pg_current_xact_id()::text::bigint"
 """Above the number of each transaction that had one before."""
 _ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
@@ -78,10 +79,15 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
         asking.execute("BEGIN")
         asked = asked or tables_of(asking, options)
         require_tables(asking, asked, where)
-        check_tables(asking, asked, where)
-        _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(asked)).as_json()))
+        check_tables(asking, options, asked, where)
+        say_request(asking, options, asked)
         asking.execute("COMMIT")
     return [f"{schema}.{table}" for schema, table in asked]
+
+
+def say_request(asking: cursor, options: PostgresChangesOptions, tables: Sequence[Place]) -> None:
+    """With the transaction that is open."""
+    _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(tables)).as_json()))
 
 
 def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress | None) -> list[RowsLeft]:
@@ -93,16 +99,18 @@ def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress | None
         after = progress.after
         for place in progress.tables:
             if options.wants(*place):
-                found += _rows_left_of(asking, place, after, where)
+                found += _rows_left_of(asking, options, place, after, where)
             after = None
     return found
 
 
-def _rows_left_of(asking: cursor, place: Place, after: Key | None, where: str) -> list[RowsLeft]:
+def _rows_left_of(
+    asking: cursor, options: PostgresChangesOptions, place: Place, after: Key | None, where: str
+) -> list[RowsLeft]:
     """Nothing of a table that is gone."""
     try:
-        with _one_snapshot(asking):
-            of = described(asking, place, where)
+        with transaction(asking, _ONE_SNAPSHOT):
+            of = described(asking, options, place, where)
             rows = _estimated(asking, of, None) if of else 0
             left = min(rows, _estimated(asking, of, after)) if of else 0
     except (ConfigError, Refused, psycopg2.errors.LockNotAvailable):  # they come when the table can be read again
@@ -127,7 +135,7 @@ def write_chunks(
     begun, unfit = progress, None
 
     def look(place: Place) -> ChunkTable | None:
-        return described(asking, place, where) if options.wants(*place) else None
+        return described(asking, options, place, where) if options.wants(*place) else None
 
     for _ in range(CHUNKS):
         due = [(number, one) for number, one in enumerate(progress.tables) if one not in gone]
@@ -156,8 +164,8 @@ def _write_chunk(
     asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, WATERMARK), watermark))
     _wait_for_others(asking)
     try:
-        with _one_snapshot(asking):
-            table = _held(asking, found.table, place, where) if found.table else None
+        with transaction(asking, _ONE_SNAPSHOT):
+            table = _held(asking, options, found.table, place, where) if found.table else None
             relation = table.relation if table else Relation(0, *place, 0, ())
             chunk = Chunk(watermark, relation, due.after, later)
             _say(asking, prefix(slot, CHUNK), chunk.text(table.names if table else {}))
@@ -182,12 +190,12 @@ def _write_rows(asking: cursor, options: PostgresChangesOptions, table: ChunkTab
     return table.up_to(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
 
 
-def _held(asking: cursor, table: ChunkTable, place: Place, where: str) -> ChunkTable:
+def _held(asking: cursor, options: PostgresChangesOptions, table: ChunkTable, place: Place, where: str) -> ChunkTable:
     """Nobody alters it until the end of the transaction. That has seen nothing before: to who has, a table that was
     written anew meanwhile looks empty."""
     try:
         asking.execute(f"LOCK TABLE {table.from_} IN ACCESS SHARE MODE")
-        held = described(asking, place, where)
+        held = described(asking, options, place, where)
     except (*_GONE, ConfigError, Refused):
         held = None
     if held is None or held.key != table.key:
@@ -234,15 +242,3 @@ def _behind(of: ChunkTable, after: Key | None) -> tuple[str, Sequence[str]]:
 
 def _say(asking: cursor, named: str, text: str) -> None:
     asking.execute("SELECT pg_logical_emit_message(true, %s, %s)", (named, text))
-
-
-@contextmanager
-def _one_snapshot(asking: cursor) -> Iterator[None]:
-    asking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    try:
-        yield
-        asking.execute("COMMIT")
-    except BaseException:
-        if not asking.connection.closed:
-            asking.execute("ROLLBACK")
-        raise

@@ -31,6 +31,8 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         except (ConfigError, Unreachable) as error:
             yield ProbeResult(False, f"{error.what}: {error.next_step}")
         yield from _rights(asking, given)
+        if given.snapshot == "initial":
+            yield from _rows(asking, given)
 
 
 def _tables(asking: cursor, given: PostgresChangesOptions, where: str) -> Iterator[ProbeResult]:
@@ -44,13 +46,17 @@ def _tables(asking: cursor, given: PostgresChangesOptions, where: str) -> Iterat
         table = publications.words([one])
         words = f"table {table} has no primary key and no replica identity: its updates fail while it is published"
         yield ProbeResult(False, f"{words}: ALTER TABLE {table} REPLICA IDENTITY FULL")
+    for one in publications.with_generated_identity(asking, given, publications.tables_of(asking, given)):
+        table = publications.words([one])
+        words = f"table {table} has a generated column in its replica identity: its updates fail while it is published"
+        yield ProbeResult(False, f"{words}: ALTER TABLE {table} REPLICA IDENTITY DEFAULT, with a primary key")
     for column in publications.generated_columns(asking, given):
         yield ProbeResult(True, f"column {column} is generated: the log does not have it, so events do not")
     for table in publications.with_large_values(asking, given):
         yield ProbeResult(
             True,
             f"table {table}: an update leaves out large values that do not change; with REPLICA IDENTITY FULL they are"
-            " there",
+            " there (since PostgreSQL 18 not for a table with generated columns)",
         )
 
 
@@ -69,12 +75,6 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
     [may_replicate] = asking.fetchone() or (False,)
     if not may_replicate:
         yield ProbeResult(False, f"{given.user} may not read the log: ALTER ROLE {given.user} REPLICATION")
-    for table in publications.unreadable(asking, given) if given.snapshot == "initial" else ():
-        words = f"{given.user} may not read the rows of table {table}: GRANT SELECT ON {table}"
-        yield ProbeResult(False, f"{words}; or write snapshot: never")
-    for table in publications.with_hidden_rows(asking, given) if given.snapshot == "initial" else ():
-        words = f"row-level security hides rows of table {table} from {given.user}: ALTER ROLE {given.user} BYPASSRLS"
-        yield ProbeResult(False, f"{words}; or write snapshot: never")
     if given.publication is None:
         asking.execute("SELECT has_database_privilege(current_database(), 'CREATE')")
         [may_create] = asking.fetchone() or (False,)
@@ -84,3 +84,18 @@ def _rights(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResu
         for table in publications.of_others(asking, given):
             words = f"{given.user} does not own table {table}, and may not publish it"
             yield ProbeResult(False, f"{words}: name a publication that its owner makes")
+
+
+def _rows(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResult]:
+    """What keeps those that are there from coming."""
+    for table in publications.unreadable(asking, given):
+        words = f"{given.user} may not read the rows of table {table}: GRANT SELECT ON {table}"
+        yield ProbeResult(False, f"{words}; or write snapshot: never")
+    for table in publications.with_hidden_rows(asking, given):
+        words = f"row-level security hides rows of table {table} from {given.user}: ALTER ROLE {given.user} BYPASSRLS"
+        yield ProbeResult(False, f"{words}; or write snapshot: never")
+    for one in publications.narrowed(asking, given, publications.tables_of(asking, given)):
+        words = (
+            f"publication {given.publication_name} has some rows or columns of table {publications.words([one])} alone"
+        )
+        yield ProbeResult(False, f"{words}: {publications.WHOLE}; or write snapshot: never")

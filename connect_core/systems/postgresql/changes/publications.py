@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from psycopg2.extensions import cursor
 
@@ -11,7 +11,12 @@ from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.tables.snapshots import Place
 
-_IDENTITY = "Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL"
+_NONE = "has no replica identity", "Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL"
+_GENERATED_PART = (
+    "has a generated column in its replica identity, which is not published",
+    "ALTER TABLE … REPLICA IDENTITY DEFAULT, with a primary key of other columns; or drop the generated column",
+)
+"""What is wrong with a replica identity, and what to do."""
 _PUBLISHED = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
 """Since PostgreSQL 15 the server opens all of these tables for that."""
 _ENTRIES = """
@@ -31,6 +36,15 @@ WHERE pubname = %(publication)s
   AND (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
 """
 """Numbers that the publication, and its entry for each table, get when they are made or altered."""
+_NARROWED = """
+SELECT n.nspname, c.relname
+FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[])) AND p.pubname = %s
+  AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL)
+"""
+"""There are such since PostgreSQL 15."""
+WHOLE = "Publish the table without WHERE and without a list of columns"
 _PUBLICATION = "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"
 _OF_OURS = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -48,19 +62,31 @@ _WITHOUT_IDENTITY = f"""
 SELECT n.nspname, c.relname {_OF_OURS} AND (c.relreplident = 'n'
    OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
 """
+_GENERATED_IDENTITY = f"""
+SELECT n.nspname, c.relname {_OF_OURS} AND current_setting('server_version_num')::int >= 180000
+AND EXISTS (
+  SELECT FROM pg_attribute a LEFT JOIN pg_index i
+    ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
+    AND (c.relreplident = 'f' OR a.attnum = ANY (i.indkey::int2[])))
+AND NOT EXISTS (SELECT FROM pg_publication p WHERE p.pubname = %s AND to_jsonb(p) ->> 'pubgencols' = 's')
+"""
+"""Since PostgreSQL 18; before that the old row was logged without such columns."""
 _MISSING_TABLES = """
 SELECT * FROM unnest(%s::text[], %s::text[]) t (s, t)
 WHERE NOT EXISTS (SELECT FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE (nspname, relname) = (s, t))
 """
 
 
-def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str, gone: Collection[Place] = ()) -> None:
-    """Makes ours, or makes it one of the tables that the document names now. Raises ConfigError for tables that cannot
-    be published, and for a publication of somebody else that leaves something out. Where some are gone that were there
-    before, it loses nothing: they may only have another name."""
+def keep_publication(
+    asking: cursor, options: PostgresChangesOptions, where: str, gone: Collection[Place] = ()
+) -> list[Place]:
+    """Makes ours, or makes it one of the tables that the document names now: those that join one that was there. Raises
+    ConfigError for tables that cannot be published, and for a publication of somebody else that leaves something out.
+    Where some are gone that were there before, it loses nothing: they may only have another name."""
     missing = unpublished(asking, options, where, gone)
     if options.publication is not None:
-        return
+        return []
     name, named = quoted_name(options.publication_name), [one for one in options.named() if one not in gone]
     published = _published(asking, options)
     if published is None:
@@ -72,11 +98,13 @@ def keep_publication(asking: cursor, options: PostgresChangesOptions, where: str
             f"CREATE PUBLICATION {name} FOR TABLE {tables}"
             " WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
         )
-    elif gone:
+        return []
+    if gone:
         if missing:
             asking.execute(f"ALTER PUBLICATION {name} ADD TABLE {tables}")
     elif missing or published != {*named}:
         asking.execute(f"ALTER PUBLICATION {name} SET TABLE {tables}")
+    return missing
 
 
 def publication_forms(asking: cursor, options: PostgresChangesOptions) -> dict[str, str]:
@@ -102,12 +130,10 @@ def unpublished(
     left_out = sorted({*named} - (published or set()))
     if options.publication is not None:
         _require_publication(asking, options.publication, left_out, where)
-    elif unfit := without_identity(asking, left_out):
-        raise ConfigError(
-            f"Table {words(unfit)} has no replica identity: if it were published, its updates and deletes would fail",
-            where=where,
-            next_step=_IDENTITY,
-        )
+        return left_out
+    for unfit, (why, step) in _unfit_identities(asking, options, left_out):
+        what = f"Table {words(unfit)} {why}: if it were published, its updates and deletes would fail"
+        raise ConfigError(what, where=where, next_step=step)
     return left_out
 
 
@@ -123,12 +149,33 @@ def without_identity(asking: cursor, named: Collection[Place]) -> list[Place]:
     return [(schema, table) for schema, table in asking.fetchall()]
 
 
-def identity_lost(asking: cursor, options: PostgresChangesOptions, where: str) -> Failure | None:
+def with_generated_identity(asking: cursor, options: PostgresChangesOptions, named: Collection[Place]) -> list[Place]:
+    """The same, because of a generated column."""
+    asking.execute(_GENERATED_IDENTITY, (*_columns(named), options.publication_name))
+    return [(schema, table) for schema, table in asking.fetchall()]
+
+
+def narrowed(asking: cursor, options: PostgresChangesOptions, named: Collection[Place]) -> list[Place]:
+    """Tables of which the publication has some rows or columns alone."""
+    asking.execute(_NARROWED, (*_columns(named), options.publication_name))
+    return [(schema, table) for schema, table in asking.fetchall()]
+
+
+def _unfit_identities(
+    asking: cursor, options: PostgresChangesOptions, named: Collection[Place]
+) -> Iterator[tuple[list[Place], tuple[str, str]]]:
+    if unfit := without_identity(asking, named):
+        yield unfit, _NONE
+    if unfit := with_generated_identity(asking, options, named):
+        yield unfit, _GENERATED_PART
+
+
+def unfit_identity(asking: cursor, options: PostgresChangesOptions, where: str) -> Failure | None:
     """Of a table that is published already: all of its changes that there are come."""
-    if not (unfit := without_identity(asking, options.named())):
-        return None
-    what = f"Table {words(unfit)} has no replica identity: while it is published, its updates and deletes fail"
-    return Failure.of(ConfigError(what, where=where, next_step=_IDENTITY))
+    for unfit, (why, step) in _unfit_identities(asking, options, options.named()):
+        what = f"Table {words(unfit)} {why}: while it is published, its updates and deletes fail"
+        return Failure.of(ConfigError(what, where=where, next_step=step))
+    return None
 
 
 def _published(asking: cursor, options: PostgresChangesOptions) -> set[tuple[str, str]] | None:

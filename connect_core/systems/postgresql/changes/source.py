@@ -23,12 +23,12 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, 
 from connect_core.systems.postgresql.catalog import primary_key
 from connect_core.systems.postgresql.changes import publications, slots
 from connect_core.systems.postgresql.changes.chunk_tables import check_tables
-from connect_core.systems.postgresql.changes.chunks import write_chunks
+from connect_core.systems.postgresql.changes.chunks import say_request, write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
 from connect_core.systems.postgresql.changes.slots import ServerLog, Slot
-from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.connecting import connected, transaction
 from connect_core.systems.postgresql.failures import made, understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
@@ -98,7 +98,7 @@ class PostgresChangesSource(ChangeSource):
         if place is None:
             return self._begun(asking, at, log)
         gone = self._gone(asking, at)
-        self._keep_publication(asking, gone)
+        self._keep_publication(asking, gone, at.evidence.get(_PUBLISHED, {}))
         published = self._published(asking, at)
         lost, behind = self._what_is_lost(at, place, log, slot, published)
         if lost or slot is None:
@@ -114,7 +114,7 @@ class PostgresChangesSource(ChangeSource):
             offset, gaps = place.number, (Gap(at.incarnation, at.offset, place.number, reason),)
         seen = self._counted(asking, at.incarnation, offset, place, evidence, gaps, gone)
         waits = "; ".join(one for one in (_are_gone(gone), seen.waits) if one)
-        beside = publications.identity_lost(asking, self._options, self._where) or seen.beside
+        beside = publications.unfit_identity(asking, self._options, self._where) or seen.beside
         return replace(seen, waits=waits, beside=beside)
 
     def _gone(self, asking: cursor, at: Position) -> list[TablePlace]:
@@ -122,12 +122,16 @@ class PostgresChangesSource(ChangeSource):
         missing, known = publications.missing_tables(asking, self._options.named()), at.evidence.get(_PUBLISHED, {})
         return [one for one in missing if publications.words([one]) in known or self._options.publication]
 
-    def _keep_publication(self, asking: cursor, gone: Collection[TablePlace]) -> None:
-        """While somebody has locked a table of a publication of others, the server does not say which ones it has: the
-        next look asks again."""
+    def _keep_publication(self, asking: cursor, gone: Collection[TablePlace], known: Collection[str]) -> None:
+        """Rows of tables that join it come, too, behind where their changes begin. While somebody has locked a table of
+        a publication of others, the server does not say which ones it has: the next look asks again."""
         with made(self._where):
             try:
-                publications.keep_publication(asking, self._options, self._where, gone)
+                with transaction(asking):
+                    joined = publications.keep_publication(asking, self._options, self._where, gone)
+                    new = [one for one in joined if publications.words([one]) not in known]
+                    if new and self._options.snapshot == "initial":
+                        say_request(asking, self._options, new)
             except LockNotAvailable:
                 if self._options.publication is None:
                     raise
@@ -141,7 +145,7 @@ class PostgresChangesSource(ChangeSource):
     def _check_rows(self, asking: cursor) -> None:
         """While a document may still say that only changes come."""
         if self._options.snapshot == "initial":
-            check_tables(asking, publications.tables_of(asking, self._options), self._where)
+            check_tables(asking, self._options, publications.tables_of(asking, self._options), self._where)
 
     def _unread(self, asking: cursor, log: ServerLog, slot: Slot | None) -> Bounds:
         """Makes nothing: that is for when the ledger knows where the connector begins."""
