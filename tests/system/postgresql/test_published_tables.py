@@ -109,3 +109,28 @@ def test_rows_do_not_come_whole_of_a_table_that_is_published_in_part(
     assert "1 delivered" in run(bare_site)
     with bare_site.start("snapshot", "a", "--table", "a") as process:
         assert "has some rows or columns of table public.a alone" in "".join(process.communicate(timeout=60))
+
+
+def test_rows_of_a_table_that_is_not_published_are_refused(bare_site: Site, database: Database) -> None:
+    """A pattern means tables of the publication."""
+    database.run(TABLE.format("a"), TABLE.format("b"), FILL.format("b"), "CREATE PUBLICATION one FOR TABLE a")
+    to_file(bare_site, database, "public.*", publication="one")
+    run(bare_site)
+    with bare_site.start("snapshot", "a", "--table", "public.b") as process:
+        assert "Publication one does not have table public.b" in "".join(process.communicate(timeout=60))
+    database.run(FILL.format("a"))
+    assert "public.a" in bare_site.waybill("snapshot", "a", "--table", "a", "--table", "public.a")
+    run(bare_site)
+    assert sum('"op":"r"' in line for line in lines(bare_site, "a")) == 20
+
+
+def test_a_table_whose_events_have_another_key_is_named(bare_site: Site, database: Database) -> None:
+    database.run(
+        "CREATE TABLE a (id int PRIMARY KEY, other int NOT NULL UNIQUE)",
+        "ALTER TABLE a REPLICA IDENTITY USING INDEX a_other_key",
+        TABLE.format("b"),
+    )
+    to_file(bare_site, database, "a", "b")
+    said = probed(bare_site)
+    assert "table public.a: events say which row by its REPLICA IDENTITY" in said
+    assert "table public.b: events" not in said

@@ -19,7 +19,7 @@ from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable, abo
 from connect_core.systems.postgresql.changes.holders import who_has_locked, who_is_open
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.publications import require_tables, tables_of
+from connect_core.systems.postgresql.changes.publications import require_tables, tables_of, words
 from connect_core.systems.postgresql.changes.slots import look_at_slot
 from connect_core.systems.postgresql.changes.snapshots import (
     CHUNK,
@@ -77,8 +77,12 @@ def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> 
         if look_at_slot(asking, options, where) is None:
             raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
         asking.execute("BEGIN")
-        asked = asked or tables_of(asking, options)
+        known = tables_of(asking, options)
+        asked = [*dict.fromkeys(asked)] or known
         require_tables(asking, asked, where)
+        if beside := [one for one in asked if one not in known]:
+            what = f"Publication {options.publication_name} does not have table {words(beside[:1])}"
+            raise ConfigError(what, where=where, next_step="Publish it: rows would come, and no changes")
         check_tables(asking, options, asked, where)
         say_request(asking, options, asked)
         asking.execute("COMMIT")

@@ -50,6 +50,9 @@ def _tables(asking: cursor, given: PostgresChangesOptions, where: str) -> Iterat
         table = publications.words([one])
         words = f"table {table} has a generated column in its replica identity: its updates fail while it is published"
         yield ProbeResult(False, f"{words}: ALTER TABLE {table} REPLICA IDENTITY DEFAULT, with a primary key")
+    for table in publications.with_another_key(asking, given):
+        words = f"table {table}: events say which row by its REPLICA IDENTITY, an index without the primary key"
+        yield ProbeResult(True, f"{words}: write them into a table by the columns of that index")
     for column in publications.generated_columns(asking, given):
         yield ProbeResult(True, f"column {column} is generated: the log does not have it, so events do not")
     for table in publications.with_large_values(asking, given):

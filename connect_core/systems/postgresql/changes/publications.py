@@ -72,6 +72,12 @@ AND EXISTS (
 AND NOT EXISTS (SELECT FROM pg_publication p WHERE p.pubname = %s AND to_jsonb(p) ->> 'pubgencols' = 's')
 """
 """Since PostgreSQL 18; before that the old row was logged without such columns."""
+_BY_ANOTHER_KEY = f"""
+SELECT n.nspname, c.relname {_OF_OURS} AND c.relreplident = 'i' AND EXISTS (
+  SELECT FROM pg_index k JOIN pg_index i ON i.indrelid = k.indrelid AND i.indisreplident
+  WHERE k.indrelid = c.oid AND k.indisprimary
+    AND NOT (k.indkey::int2[])[0:k.indnkeyatts - 1] <@ (i.indkey::int2[])[0:i.indnkeyatts - 1])
+"""
 _MISSING_TABLES = """
 SELECT * FROM unnest(%s::text[], %s::text[]) t (s, t)
 WHERE NOT EXISTS (SELECT FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE (nspname, relname) = (s, t))
@@ -202,6 +208,11 @@ def generated_columns(asking: cursor, options: PostgresChangesOptions) -> list[s
 def with_large_values(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Tables that may keep values apart from their rows, and log no whole old row."""
     return _those(asking, _WITH_LARGE_VALUES, options)
+
+
+def with_another_key(asking: cursor, options: PostgresChangesOptions) -> list[str]:
+    """Tables whose replica identity lacks columns of their primary key."""
+    return _those(asking, _BY_ANOTHER_KEY, options)
 
 
 def unreadable(asking: cursor, options: PostgresChangesOptions) -> list[str]:
