@@ -134,3 +134,10 @@ def test_a_table_whose_events_have_another_key_is_named(bare_site: Site, databas
     said = probed(bare_site)
     assert "table public.a: events say which row by its REPLICA IDENTITY" in said
     assert "table public.b: events" not in said
+
+
+@pytest.mark.parametrize("made", ["CREATE UNLOGGED TABLE a (id int PRIMARY KEY)", "CREATE VIEW a AS SELECT 1 AS id"])
+def test_what_no_log_has_is_refused_by_name(bare_site: Site, database: Database, made: str) -> None:
+    database.run(made)
+    to_file(bare_site, database, "a")
+    assert "public.a has no changes in the log" in run(bare_site, code=2)

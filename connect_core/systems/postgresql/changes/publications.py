@@ -62,6 +62,7 @@ _WITHOUT_IDENTITY = f"""
 SELECT n.nspname, c.relname {_OF_OURS} AND (c.relreplident = 'n'
    OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
 """
+_NOT_LOGGED = f"SELECT n.nspname, c.relname {_OF_OURS} AND (c.relpersistence <> 'p' OR c.relkind NOT IN ('r', 'p'))"
 _GENERATED_IDENTITY = f"""
 SELECT n.nspname, c.relname {_OF_OURS} AND current_setting('server_version_num')::int >= 180000
 AND EXISTS (
@@ -137,6 +138,10 @@ def unpublished(
     if options.publication is not None:
         _require_publication(asking, options.publication, left_out, where)
         return left_out
+    asking.execute(_NOT_LOGGED, _columns(left_out))
+    if unlogged := asking.fetchall():
+        what = f"{words(unlogged)} has no changes in the log: it is an unlogged table, or none"
+        raise ConfigError(what, where=where, next_step="ALTER TABLE … SET LOGGED, or take it out of `tables`")
     for unfit, (why, step) in _unfit_identities(asking, options, left_out):
         what = f"Table {words(unfit)} {why}: if it were published, its updates and deletes would fail"
         raise ConfigError(what, where=where, next_step=step)
