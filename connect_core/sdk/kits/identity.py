@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from connect_core.sdk.kits.contract import method_of, must_be
+
+_NONE: Mapping[str, TargetIdentity] = MappingProxyType({})
 
 
 class TargetIdentity(NamedTuple):
     """`rows` tells the target from every other one that its name can mean, `markers` the same of where markers stand.
     `accepted`: a person has said that this target has the rows of the former one; `accepting` is how a person says so,
-    for errors."""
+    for errors. `beside`: the same, by their names, of further targets that are written in the same transactions."""
 
     rows: str
     markers: str
     accepted: bool = False
     accepting: str = ""
+    beside: Mapping[str, TargetIdentity] = _NONE
 
 
 @runtime_checkable

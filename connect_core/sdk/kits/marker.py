@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
@@ -27,26 +28,32 @@ _LISTS_NOTHING = 1
 class Marker(TargetProgress):
     """`owner` is the attempt that may go on (`Attempt.id`). `refused` are stretches of offsets whose records the target
     refused: they are not in it, though they lie before `position`. From `refused_since` on it has all of them.
-    `rows_in` and `stands_in` are what `TargetIdentity` says of the rows and of this marker; empty: unknown."""
+    `rows_in` and `stands_in` are what `TargetIdentity` says of the rows and of this marker; empty: unknown. `beside` is
+    what it says of the rows of further targets, by their names."""
 
     owner: str = field(kw_only=True)
     refused: Runs = ()
     refused_since: int = 0
     rows_in: str = ""
     stands_in: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
+        """Of one target as a version wrote it that knew no others."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if not self.beside:
+            del fields["beside"]
         return json.dumps({"version": VERSION, "owner": self.owner, **fields})
 
     @classmethod
     def decode(cls, text: str, where: str) -> Marker:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
-            given = _stored(json.loads(text), where)
+            given = {"beside": {}, **_stored(json.loads(text), where)}
             fields = {name: given[name] for name in cls.__dataclass_fields__}
             refused = tuple((int(begin), int(end)) for begin, end in given["refused"])
-            return cls(**{**fields, "refused": refused})
+            beside = {str(name): str(rows) for name, rows in dict(given["beside"]).items()}
+            return cls(**{**fields, "refused": refused, "beside": beside})
         except (ValueError, TypeError, KeyError):
             raise TargetChanged(
                 "This is not the marker of a connector",
@@ -58,7 +65,10 @@ class Marker(TargetProgress):
         return replace(self, owner=attempt.id)
 
     def kept_in(self, here: TargetIdentity | None) -> Self:
-        return self if here is None else replace(self, rows_in=here.rows, stands_in=here.markers)
+        if here is None:
+            return self
+        beside = {name: one.rows for name, one in here.beside.items()}
+        return replace(self, rows_in=here.rows, stands_in=here.markers, beside=beside)
 
     def written(self, records: int, first: int, end: int) -> Self:
         """After so many records more, one behind the other, with offsets in [first, end). Some may have been refused
@@ -96,6 +106,14 @@ def _stored(given: Json, where: str) -> Json:
             next_step="Go on with the newer version",
         )
     return given
+
+
+def is_beside(text: str, name: str) -> bool:
+    """Whether a stored marker names this target beside its own one."""
+    try:
+        return name in (json.loads(text).get("beside") or ())
+    except (ValueError, AttributeError):
+        return False
 
 
 def name_of(uid: str, stream: str, partition: Partition) -> str:
@@ -165,9 +183,13 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
 
 
 def check_target(marker: Marker | None, here: TargetIdentity | None, wanted: Range, target: str) -> None:
-    """Raises TargetChanged where another target has the name of the one that the rows went to. Where the markers stand
-    elsewhere, too, both were restored together."""
-    if marker is None or here is None or not marker.rows_in or here.accepted:
+    """Raises TargetChanged where another target has the name of the one that the rows went to, or of one beside it.
+    Where the markers stand elsewhere, too, both were restored together."""
+    if marker is None or here is None:
+        return
+    for name, one in here.beside.items():
+        check_target(replace(marker, rows_in=marker.beside.get(name, "")), one, wanted, name)
+    if not marker.rows_in or here.accepted:
         return
     if marker.rows_in == here.rows or marker.stands_in != here.markers:
         return

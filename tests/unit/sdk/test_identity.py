@@ -110,3 +110,47 @@ def test_an_identity_that_is_none_is_told(case: Case) -> None:
     case.database.identity = None  # type: ignore[assignment]
     with pytest.raises(ContractBroken, match="must be a TargetIdentity, and is None"):
         SettledState(case).attempt(5, settle_at=5)
+
+
+FIRST = TargetIdentity("rows 1", "markers 1", beside={"other": TargetIdentity("rows 7", "markers 1")})
+REPLACED = FIRST._replace(beside={"other": TargetIdentity("rows 8", "markers 1", accepting="say so")})
+RESTORED = TargetIdentity("rows 3", "markers 2", beside={"other": TargetIdentity("rows 8", "markers 2")})
+
+
+def test_a_target_beside_the_first_one_is_noticed_like_that(case: Case) -> None:
+    ledger = SettledState(case)
+    case.database.identity = FIRST
+    ledger.attempt(5, settle_at=5)
+    case.database.identity = REPLACED
+    with pytest.raises(TargetChanged, match="rows went to rows 7, and it is rows 8 now") as told:
+        ledger.attempt(9, settle_at=9)
+    assert "other, partition source" in str(told.value)
+    assert case.marker().beside == {"other": "rows 7"}
+    case.database.identity = RESTORED
+    ledger.attempt(9, settle_at=9)
+    assert case.marker().beside == {"other": "rows 8"}
+
+
+def test_targets_come_and_go_beside_the_first_one(case: Case) -> None:
+    """A marker of one target says what it said before there were others."""
+    ledger = SettledState(case)
+    ledger.attempt(5, settle_at=5)
+    [alone] = case.database.markers.values()
+    assert "beside" not in json.loads(alone)
+    case.database.identity = FIRST
+    ledger.attempt(9, settle_at=9)
+    assert case.marker().beside == {"other": "rows 7"}
+    case.database.identity = FIRST._replace(beside={})
+    ledger.attempt(12, settle_at=12)
+    [text] = case.database.markers.values()
+    assert json.loads(text).keys() == json.loads(alone).keys()
+
+
+@pytest.mark.parametrize("beside", [[1], 3, "ab"])
+def test_a_marker_that_nobody_has_written_so_is_none(case: Case, beside: object) -> None:
+    ledger = SettledState(case)
+    ledger.attempt(5, settle_at=5)
+    [(name, text)] = case.database.markers.items()
+    case.database.markers[name] = json.dumps(json.loads(text) | {"beside": beside})
+    with pytest.raises(TargetChanged, match="not the marker of a connector"):
+        case.marker()
