@@ -128,7 +128,8 @@ def _options(model: type[BaseModel], system: str, role: str, prefix: str = "") -
         option = _option(field, system, role, f"{prefix}{name}", name in option_models.path_fields(model))
         yield replace(option, required=option.required or name in option_models.needed_fields(model))
         if (item := _item_model(field.annotation)) is not None:
-            yield from _options(item, system, role, f"{prefix}{name}[].")
+            each = ".NAME" if get_origin(field.annotation) is dict else "[]"
+            yield from _options(item, system, role, f"{prefix}{name}{each}.")
 
 
 def _option(field: FieldInfo, system: str, role: str, name: str, is_path: bool) -> Option:
@@ -229,8 +230,8 @@ def _default_words(field: FieldInfo) -> str:
 
 
 def _item_model(annotation: Any) -> type[BaseModel] | None:
-    """Of a list of mappings."""
-    return _model_in(get_args(annotation)[0]) if get_origin(annotation) is list else None
+    """Of a list of mappings, or of a mapping of them."""
+    return _model_in(get_args(annotation)[-1]) if get_origin(annotation) in (list, dict) else None
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

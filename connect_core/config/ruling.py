@@ -3,7 +3,7 @@ a document is its pipeline. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from connect_core.config import option_models
 from connect_core.config.document import ConnectorDocument, Rule
@@ -59,12 +59,17 @@ def rule_topics(document: ConnectorDocument) -> list[str] | None:
     most."""
     if not has_several_outputs(document):
         return None
-    return sorted({to for to in _named(document.rules) if template(to).fixed is not None})
+    return _fixed(_named(document.rules))
 
 
 def rule_patterns(rules: Sequence[Rule]) -> list[str]:
     """What enabled rules name with templates, `*` for each of their places."""
     return sorted({pattern for to in _named(rules) if (pattern := _pattern(to)) is not None})
+
+
+def _fixed(names: Iterable[str]) -> list[str]:
+    """Those that are no templates, as records have them."""
+    return sorted({fixed for to in names if (fixed := template(to).fixed) is not None})
 
 
 def _named(rules: Sequence[Rule]) -> Iterator[str]:
@@ -88,7 +93,8 @@ def unfit_rules(rules: Sequence[Rule], source: End, sink: End) -> Iterator[tuple
     """Place and words of what is wrong with rules that are sound by themselves, between ends that fit."""
     ends = source.configured(), sink.configured()
     plugin = ends[1].plugin
-    if rules and (wrong := plugin.rules_conflict(sink.options)):
+    named = {"rule_topics": _fixed(rule.to for rule in rules if rule.to)}
+    if rules and (wrong := plugin.rules_conflict(sink.options | named)):
         yield wrong
     for place, rule in enumerate(rules):
         if rule.to is None:

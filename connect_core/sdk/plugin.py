@@ -232,7 +232,8 @@ class Plugin:
     """Whether a sink with these options writes, under a name that is fixed, what a source of this system with those
     reads and passes on. Files are asked for by `files_written` and `files_read`."""
     rules_conflict: Callable[[Json], Conflict | None] = _nothing
-    """What of a sink's options does not go with rules."""
+    """What of a sink's options does not go with rules. `rule_topics` among them are the fixed names that rules name,
+    those of disabled rules too."""
     event_headers: str = ""
     """In which headers its sink takes the attributes of CloudEvents: the name of a binding
     (`rows.event_headers.BINDINGS`), such as `kafka` for `ce_id`. Empty where its records have no headers, or nobody

@@ -54,7 +54,8 @@ class MysqlSinkOptions(TableSinkOptions, MysqlOptions):
     """A table, and how records become its rows."""
 
     table: Annotated[str, AfterValidator(checked_table)] = Field(
-        description="TABLE or DATABASE.TABLE", examples=["orders"]
+        description="TABLE or DATABASE.TABLE; where rules name others, that of records for which they name none",
+        examples=["orders"],
     )
     markers: Annotated[str, AfterValidator(checked_table)] = Field(
         default=MARKERS,
@@ -73,3 +74,6 @@ class MysqlSinkOptions(TableSinkOptions, MysqlOptions):
         if self.split(self.table)[-1].lower() == self.split(self.markers)[-1].lower():
             raise ValueError("table and markers have one name: rows cannot go among the markers")
         return self
+
+    def whole_name(self, table: str) -> str:
+        return ".".join(self.split(table))

@@ -11,6 +11,7 @@ from connect_core.systems.tables.options import DatabaseOptions, TableSinkOption
 MAX_NAME = 63
 """Bytes of an identifier; PostgreSQL cuts longer ones."""
 MARKERS = "waybill_markers"
+Oid = Annotated[int, Field(ge=1)]
 
 
 def split_table(text: str) -> tuple[str, str]:
@@ -53,7 +54,8 @@ class PostgresSinkOptions(TableSinkOptions, PostgresOptions):
     """A table, and how records become its rows."""
 
     table: Annotated[str, AfterValidator(checked_table)] = Field(
-        description="TABLE or SCHEMA.TABLE", examples=["orders"]
+        description="TABLE or SCHEMA.TABLE; where rules name others, that of records for which they name none",
+        examples=["orders"],
     )
     markers: Annotated[str, AfterValidator(checked_table)] = Field(
         default=MARKERS,
@@ -61,11 +63,10 @@ class PostgresSinkOptions(TableSinkOptions, PostgresOptions):
         "made where it is missing. With another one a connector does not know what it has delivered",
         examples=["ops.waybill_markers"],
     )
-    accepts_table: int | None = Field(
+    accepts_table: Oid | list[Oid] | None = Field(
         default=None,
-        ge=1,
         description="The oid of a table that was put in the place of the former one, with all its rows: it is written "
-        "on. Without this a table that was replaced stops the connector",
+        "on; a list of them, of several. Without this a table that was replaced stops the connector",
         examples=[20000],
         json_schema_extra={"policy": True},
     )
@@ -80,3 +81,14 @@ class PostgresSinkOptions(TableSinkOptions, PostgresOptions):
         if split_table(self.table)[-1] == split_table(self.markers)[-1]:
             raise ValueError("table and markers have one name: rows cannot go among the markers")
         return self
+
+    def whole_name(self, table: str) -> str:
+        return ".".join(split_table(table))
+
+    @property
+    def accepted_tables(self) -> frozenset[int]:
+        """Their oids."""
+        accepted = self.accepts_table
+        if accepted is None:
+            return frozenset()
+        return frozenset(accepted if isinstance(accepted, list) else [accepted])

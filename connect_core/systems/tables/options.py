@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -63,9 +64,33 @@ UID: Any = Field(
 )
 
 
+class TableOfSeveral(BaseModel):
+    """What one of several tables has of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fields: list[str] = Field(
+        default_factory=list,
+        description="The fields of records that become its columns; by default all of them",
+        examples=[["id", "email"]],
+    )
+    key: list[str] = Field(
+        default_factory=list,
+        description="Of upsert: the columns that tell its rows apart; by default those of the sink's `key`",
+        examples=[["id"]],
+    )
+
+
 class TableSinkOptions(DatabaseOptions):
     """How records become rows."""
 
+    table: str
+    tables: dict[str, TableOfSeveral] = Field(
+        default_factory=dict,
+        description="What tables have of their own, where rules name others than `table`: by the name of each, `table` "
+        "too, its `fields` and `key`",
+        examples=[{"customers": {"fields": ["id"]}}],
+    )
     create_table: bool = Field(
         default=False,
         description="The first run makes the table where it is missing, with a column for each field. One that had "
@@ -98,30 +123,72 @@ class TableSinkOptions(DatabaseOptions):
         examples=[{"id": "int64"}],
         json_schema_extra={"injected": True},
     )
+    rule_topics: tuple[str, ...] | None = Field(
+        default=None,
+        description="The tables that rules name",
+        examples=[["customers"]],
+        json_schema_extra={"injected": True},
+    )
     uid: str = UID
+
+    @abstractmethod
+    def whole_name(self, table: str) -> str:
+        """With the schema or the database that is meant where none is written."""
+
+    def each(self) -> list[Self]:
+        """The options of each table alone: of `table` first, then of those that rules name."""
+        return self._alone((self.table, *(self.rule_topics or ())))
+
+    def _alone(self, tables: Iterable[str]) -> list[Self]:
+        own = {self.whole_name(table): one for table, one in self.tables.items()}
+        found: dict[str, Self] = {}
+        for table in tables:
+            name = self.whole_name(table)
+            if name not in found:
+                found[name] = self._of_table(table, own.get(name, TableOfSeveral()))
+        return list(found.values())
+
+    def _of_table(self, table: str, own: TableOfSeveral) -> Self:
+        fields = {name: self.row_fields[name] for name in own.fields or self.row_fields if name in self.row_fields}
+        alone: dict[str, Any] = {"table": table, "key": own.key or self.key, "row_fields": fields}
+        return self.model_copy(update=alone | {"tables": {}, "rule_topics": None})
 
     @model_validator(mode="after")
     def _key_goes_with_upsert(self) -> Self:
-        if self.key and self.mode != "upsert":
-            raise ValueError("key goes with mode: upsert")
-        if len(set(self.key)) != len(self.key):
-            raise ValueError("key names a column twice")
+        for key in (self.key, *(one.key for one in self.tables.values())):
+            if key and self.mode != "upsert":
+                raise ValueError("key goes with mode: upsert")
+            if len(set(key)) != len(key):
+                raise ValueError("key names a column twice")
         return self
 
     @model_validator(mode="after")
     def _new_table_has_a_key(self) -> Self:
-        if self.create_table and self.mode == "upsert" and not self.key:
+        if self.create_table and self.mode == "upsert" and not all(one.key for one in self._all_named()):
             raise ValueError("create_table and mode: upsert need key: the columns of the primary key")
         return self
 
     @model_validator(mode="after")
-    def _key_is_in_records(self) -> Self:
+    def _names_are_in_records(self) -> Self:
         """Where their fields are known."""
-        if self.row_fields and (missing := [name for name in self.key if name not in self.row_fields]):
-            near = get_close_matches(missing[0], self.row_fields, n=1)
-            meant = f": is it {near[0]}?" if near else ""
-            raise ValueError(f"key names {missing[0]}, which is no field of the records{meant}")
+        if not self.row_fields:
+            return self
+        for table, own in self.tables.items():
+            _check_known(own.fields, self.row_fields, f"tables.{table}.fields", "the records")
+        for one in self._all_named():
+            whose = f"the records that go to {one.table}" if self.tables else "the records"
+            _check_known(one.key, one.row_fields, "key", whose)
         return self
+
+    def _all_named(self) -> list[Self]:
+        return self._alone((self.table, *self.tables, *(self.rule_topics or ())))
+
+
+def _check_known(names: Sequence[str], fields: Mapping[str, Any], option: str, whose: str) -> None:
+    if missing := [name for name in names if name not in fields]:
+        near = get_close_matches(missing[0], fields, n=1)
+        meant = f": is it {near[0]}?" if near else ""
+        raise ValueError(f"{option} names {missing[0]}, which is no field of {whose}{meant}")
 
 
 TIMESTAMP: Any = Field(
