@@ -43,7 +43,7 @@ def _unfit_steps(document: ConnectorDocument) -> Iterator[tuple[Place, str]]:
 
 def _tells_deletes(document: ConnectorDocument) -> bool:
     """Whether it names what happened to a row anywhere."""
-    return any(name.kind == "change" for name in _names(document))
+    return any(name.kind == "change" and not name.name for name in _names(document))
 
 
 def _names(document: ConnectorDocument) -> Iterator[Reference]:

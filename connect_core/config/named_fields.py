@@ -34,7 +34,7 @@ _WHAT: Mapping[Kind, str] = {
     "tags": "the tags",
     "key": "the key",
     "file": "a file",
-    "change": "what happened to a row",
+    "change": "a change of a row",
 }
 _HOW: Mapping[Kind, str] = {
     "payload": "$.NAME for a place in the payload, which is JSON",
@@ -44,7 +44,7 @@ _HOW: Mapping[Kind, str] = {
     "tags": "TAGS",
     "key": "KEYS",
     "file": "file:path, file:name, file:offset",
-    "change": "change:operation",
+    "change": "change:operation, change:table",
 }
 """How the fields are written that there may be."""
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from connect_core.pipeline.changed_tables import tables_of
 from connect_core.sdk.records import OPERATIONS, decode_headers
 from connect_core.sdk.templates import Reference
 
@@ -205,7 +206,9 @@ class Fields:
         said = self._path if self._path is None or wanted.name == "path" else os.path.basename(self._path)
         return pa.repeat(pa.scalar(said, pa.string()), len(self))
 
-    def _operation(self) -> pa.Array:
+    def _change(self, wanted: Reference) -> pa.Array:
+        if wanted.name == "table":
+            return tables_of(self.records)
         return pa.array(OPERATIONS, pa.string()).take(self.records.column("operation"))
 
     def _header(self, wanted: Reference) -> list[Value]:
@@ -225,7 +228,7 @@ _MAKERS: Mapping[str, Callable[[Fields, Reference], Any]] = {
     "tags": lambda fields, _: fields._own("tags"),
     "key": lambda fields, _: fields._own("key"),
     "file": Fields._file,
-    "change": lambda fields, _: fields._operation(),
+    "change": Fields._change,
 }
 _PLAIN = frozenset((str, int, bool, _NOTHING))
 

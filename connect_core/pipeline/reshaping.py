@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from connect_core.pipeline.changed_tables import names_tables, with_tables
 from connect_core.pipeline.changes import with_before, with_operations
 from connect_core.pipeline.evolving import Evolution, Needs
 from connect_core.pipeline.formats.key_format import row_type
@@ -23,6 +24,7 @@ from connect_core.pipeline.formats.payloads import only, others, taken
 from connect_core.pipeline.keyed_rows import both, key_writer, row_reader
 from connect_core.pipeline.references import names_in, read_condition
 from connect_core.pipeline.rejecting import reject_row
+from connect_core.pipeline.transforms.row_step import RowStep
 from connect_core.pipeline.transforms.running import run
 from connect_core.pipeline.transforms.steps import step_of
 from connect_core.pipeline.transforms.working import SeenBySteps, TypedRows
@@ -75,6 +77,7 @@ class Reshaping:
         hides = not self._written_format.is_plain_json or (not self._encodes and bool(self._parse.get("key_format")))
         self._named = _named_by(document.get("rules", ())) if hides else ()
         """The fields that rules name, where the payload is no JSON in which they are."""
+        self._tells_tables = names_tables(_all_named(self._steps, document.get("rules", ())))
         self._read = row_reader(self._parse, lookup)
         rows = row_type(self._parse) if evolving else None
         self._evolution = Evolution(rows, evolving) if rows and evolving else None
@@ -87,7 +90,9 @@ class Reshaping:
             records = records.slice(0, needs.row) if needs else records
         rejected = _rejects(records, "parse", "NotParsed", read.unfit)
         places = others(len(records), [row for row, _ in read.unfit])
-        given = TypedRows(read.rows, with_operations(taken(records, places), read.operations), self._path)
+        beside = with_operations(taken(records, places), read.operations)
+        beside = with_tables(beside) if self._tells_tables else beside
+        given = TypedRows(read.rows, beside, self._path)
         stepped = run(self._steps, given, most_bytes, self._seen)
         if read.before is not None and self._shows_before:
             stepped = with_before(stepped, self._steps, read.before, given)
@@ -130,13 +135,22 @@ class Reshaping:
 
 def _named_by(rules: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """The top-level fields."""
+    named = _named_in(rules)
+    return tuple(sorted({one.steps[0] for one in named if one.steps and isinstance(one.steps[0], str)}))
+
+
+def _named_in(rules: Iterable[Mapping[str, Any]]) -> set[Reference]:
     named: set[Reference] = set()
     for rule in rules:
         for setting in ("to", "tags", "keys"):
             named |= template(rule.get(setting) or "").names()
         if when := rule.get("when"):
             named |= set(names_in(read_condition(when)).values())
-    return tuple(sorted({one.steps[0] for one in named if one.steps and isinstance(one.steps[0], str)}))
+    return named
+
+
+def _all_named(steps: Iterable[RowStep], rules: Iterable[Mapping[str, Any]]) -> set[Reference]:
+    return {one for step in steps for one in step.references().values()} | _named_in(rules)
 
 
 def _rejects(records: pa.RecordBatch, stage: str, kind: str, unfit: Unfit) -> list[Reject]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from connect_core.pipeline.changed_tables import without_tables
 from connect_core.pipeline.choosing import chosen
 from connect_core.pipeline.conditions import holding
 from connect_core.pipeline.digest import has_rows
@@ -69,6 +70,7 @@ class Pipeline:
         else:
             kept = with_numbers(kept) if self._explodes else kept
             passing = _offsets(kept)
+        kept = without_tables(kept)
         passing = np.unique(passing) if self._explodes else passing
         if len(passing) == rows:
             return Shaped(kept, rows, needs=more)

@@ -7,6 +7,7 @@
     payload:text                                      the whole payload, as text: of a file, the line
     file:path    file:name    file:offset             the file that a line is from, and its first byte's place there
     change:operation                                  create, update, delete or snapshot, of what happened to a row
+    change:table                                      the table that the row is of
 
 `[2]` behind any of these but the payload and a place in a file is its second level, between slashes, `[2:]` all from
 there on. In a template `{header:MQTT_TOPIC|topic}` is the first of these that the record has, and `{{` and `}}` are
@@ -39,7 +40,7 @@ WRITTEN = (
 """All that a condition may name, as a regular expression without regard to case."""
 ADVICE = (
     "$.name of the payload, payload:text, topic, topic[1], topic[2:], header:NAME, TAGS, KEYS, file:path, file:name,"
-    " file:offset or change:operation"
+    " file:offset, change:operation or change:table"
 )
 
 _PAYLOAD = re.compile(rf"\$((?:{_STEP})+)")
@@ -55,7 +56,7 @@ _OWN: dict[str, Kind] = {
     "change:operation": "change",
 }
 _OF_FILE = ("path", "name", "offset")
-_WITHOUT_LEVELS = ("payload:text", "file:offset", "change:operation")
+_WITHOUT_LEVELS = ("payload:text", "file:offset", "change:operation", "change:table")
 _PIECE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<names>(?:'[^']*'|[^{}'])*)\}|(?P<plain>[^{}]+)|(?P<wrong>[{}])")
 _NEXT_NAME = re.compile(r"\|(?=(?:[^']*'[^']*')*[^']*$)")
 """Between two names: not within quotes."""
@@ -63,7 +64,8 @@ _NEXT_NAME = re.compile(r"\|(?=(?:[^']*'[^']*')*[^']*$)")
 
 @dataclass(frozen=True)
 class Reference:
-    """`steps` are names and indices into the payload, `name` is a header's, or what is meant of a file. `level` counts
+    """`steps` are names and indices into the payload, `name` is a header's, or what is meant of a file or a change; of
+    a change it is empty for the operation. `level` counts
     from 1, 0: the whole; `onward`: all from there on."""
 
     kind: Kind
@@ -88,6 +90,8 @@ def reference(text: str, *, bare: bool = False) -> Reference:
         return Reference(_OWN[text])
     if text.startswith("file:") and text.removeprefix("file:") in _OF_FILE:
         return Reference("file", name=text.removeprefix("file:"))
+    if text == "change:table":
+        return Reference("change", name="table")
     if text.startswith("header:") and len(text) > len("header:"):
         return Reference("header", name=text.removeprefix("header:"))
     if bare and _WORD.fullmatch(text):

@@ -61,6 +61,12 @@ CSV = "parse: {format: csv, columns: [site, temp]}\n"
         ),
         (EVENTS + "transforms: [{drop: [who]}]", "encode.format", "json does not say that a row was deleted"),
         (
+            EVENTS + "transforms: [{filter: change:table = 'a'}]",
+            "encode.format",
+            "json does not say that a row was deleted",
+        ),
+        (FIELDS + "rules: [{name: a, when: change:table = 'b'}]", "rules.0.when", "which records of file do not"),
+        (
             EVENTS + "transforms: [{explode: tags}]\nencode: {format: debezium}",
             "transforms.0",
             "explode: works on rows as they are alone",
@@ -89,6 +95,7 @@ def test_what_cannot_be_is_a_fault_with_its_place(faults: Faults, rest: str, pla
         EVENTS + "transforms: [{drop: [who]}]\nencode: {format: debezium}",
         EVENTS + "transforms: [{filter: change:operation <> 'delete'}]",
         EVENTS + "transforms: [{set: {op: '{change:operation}'}}]",
+        EVENTS + "rules: [{name: a, when: change:table = 'b', tags: '{change:table}'}]",
         FIELDS + 'rules: [{name: a, keys: "{$.who.name}-{$.tags[0]}"}]',
         FIELDS + 'transforms: [{rename: {who.name: first}}]\nrules: [{name: a, keys: "{$.who.first}"}]',
         FIELDS + "encode: {format: json}",

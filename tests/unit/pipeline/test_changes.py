@@ -67,6 +67,39 @@ def test_what_happened_is_a_name_for_conditions_and_templates() -> None:
     assert made.filtered == (1,)
 
 
+def of_table(table: Any, op: str = "c", **envelope: Any) -> bytes:
+    bare = json.loads(event(op, OPEN, OPEN)) | {"source": {"table": table}}
+    return json.dumps({**envelope, "payload": bare} if envelope else bare).encode()
+
+
+def test_the_table_of_a_row_is_a_name_for_conditions_and_templates() -> None:
+    """Whatever steps and `encode` make of the event."""
+    bodies = [
+        of_table("orders"),
+        of_table("people", "d"),
+        of_table("orders", schema=None),
+        of_table(7),
+        event("c", None, OPEN),
+    ]
+    rules = [
+        {"name": "orders", "when": "change:table = 'orders' AND change:operation = 'create'", "tags": "{change:table}"},
+        {"name": "none", "when": "change:table IS NULL"},
+    ]
+    for form in (
+        {},
+        {"encode": {"format": "debezium", "origin": {"table": "x"}}},
+        {"transforms": [{"drop": ["card"]}]},
+    ):
+        made = shaped({"rules": rules, **form}, *bodies)
+        assert made.kept.column("tags").to_pylist() == ["orders", "orders", None, None]
+        assert made.filtered == (1,)
+        assert made.kept.schema.equals(RECORD_SCHEMA)
+    made = shaped({"transforms": [{"filter": "change:table <> 'orders'"}]}, *bodies)
+    assert (made.filtered, made.kept.schema.equals(RECORD_SCHEMA)) == ((0, 2, 3, 4), True)
+    made = shaped({"transforms": [{"set": {"state": "{change:table}"}}]}, *bodies)
+    assert [one["state"] for one in payloads(made)] == ["orders", "people", "orders", "", ""]
+
+
 def test_an_event_that_nothing_changes_is_delivered_as_it_came() -> None:
     rules = [{"name": "all", "keys": "{$.id}"}]
     made = shaped({"rules": rules}, event("u", OPEN, PAID, more=1), b"{}")
