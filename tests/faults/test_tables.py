@@ -1,4 +1,4 @@
-"""Files into a table of PostgreSQL, while processes are killed or stand still and the server ends sessions."""
+"""Files into tables of PostgreSQL, while processes are killed or stand still and the server ends sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.faults.kit.filling import Filling, FillingFaults
+from tests.faults.kit.filling_several import SeveralFilling, SeveralFillingFaults
 from tests.faults.kit.journeys import SHORT_LEASES
+from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
 from tests.site import Site
 
@@ -23,6 +25,15 @@ def filling(bare_site: Site, postgres_url: str) -> Filling:
     database.run("CREATE TABLE t (number bigserial, place text, n bigint, v bigint, PRIMARY KEY (place, n))")
     bare_site.settings.update(SHORT_LEASES)
     return Filling(bare_site, "PostgreSQL", database, _terminating)
+
+
+@pytest.fixture
+def several(bare_site: Site, postgres_url: str) -> SeveralFilling:
+    database = Database(postgres_url)
+    database.run("CREATE TABLE t (n bigint)", "CREATE TABLE u (n bigint)")
+    bare_site.settings.update(SHORT_LEASES)
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
+    return SeveralFilling(bare_site, "PostgreSQL", database, "LOCK TABLE t IN SHARE MODE", waiting)
 
 
 @contextmanager
@@ -47,3 +58,12 @@ def _terminating(database: Database, seeded: random.Random) -> Iterator[list[int
 
 class TestTheTable(FillingFaults):
     pass
+
+
+class TestTwoTables(SeveralFillingFaults):
+    @pytest.mark.parametrize("written", [0, 2_000])
+    def test_a_process_killed_between_the_rows_of_two_tables(
+        self, several: SeveralFilling, row: FaultRow, written: int
+    ) -> None:
+        several.kill_between_tables(written, row)
+        several.check(row)

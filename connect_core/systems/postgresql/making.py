@@ -8,6 +8,7 @@ from psycopg2.extensions import connection
 
 from connect_core.errors import ConfigError, Unreachable, WaybillError
 from connect_core.rows.types import Type
+from connect_core.sdk.kits.marker import is_beside
 from connect_core.systems.postgresql.catalog import Table, quoted, quoted_name, read_table
 from connect_core.systems.postgresql.failures import made
 from connect_core.systems.postgresql.options import MAX_NAME, PostgresSinkOptions
@@ -47,16 +48,16 @@ def _column(name: str, one: Type) -> str:
     return f"{quoted_name(name)} {kind}"
 
 
-def make_room(database: connection, options: PostgresSinkOptions, rows: Type, where: str) -> None:
+def make_room(database: connection, options: PostgresSinkOptions, rows: Type, where: str, beside: str = "") -> None:
     """Makes the table, or adds what it lacks, where the document wants that; one at a time, for two tasks may begin at
-    once. Raises Unreachable for a table that had rows of this connector and is gone: an empty one in its place would
-    keep the former one from getting its name back."""
+    once. `beside` is its name where it is not the sink's own. Raises Unreachable for a table that had rows of this
+    connector and is gone: an empty one in its place would keep the former one from getting its name back."""
     if not (options.create_table or options.add_columns):
         return
     with made(where), database.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(LOCK, (quoted(options.table),))
-        if statement := _wanted(database, options, rows, where):
+        if statement := _wanted(database, options, rows, where, beside):
             cursor.execute(statement)
         cursor.execute("COMMIT")
 
@@ -76,14 +77,14 @@ def tried(database: connection, statement: str, where: str) -> str:
     return ""
 
 
-def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, where: str) -> str:
+def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, where: str, beside: str) -> str:
     table = read_table(database, options.table)
     if table is not None:
         return add_columns(options.table, table, rows) if options.add_columns else ""
     if not options.create_table:
         return ""
     statement = create_table(options.table, rows, options.key)
-    if has_written(database, options):
+    if has_written(database, options, beside):
         step = f"If it was renamed, give it its name back. Where it is to be another one, make it: {statement}"
         raise Unreachable(
             "There is no such table, and this connector has written into one before: it is not made",
@@ -93,12 +94,12 @@ def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, wher
     return statement
 
 
-def has_written(database: connection, options: PostgresSinkOptions) -> bool:
-    """Whether the table of markers has one of this connector."""
+def has_written(database: connection, options: PostgresSinkOptions, beside: str = "") -> bool:
+    """Whether the table of markers has one of this connector; of a table `beside` its own one that names it."""
     if read_table(database, options.markers) is None:
         return False
     with database.cursor() as cursor:
-        asked = f"SELECT EXISTS (SELECT FROM {quoted(options.markers)} WHERE starts_with(name, %s))"
-        cursor.execute(asked, (f"{options.uid}/",))
-        [there] = cursor.fetchone() or (False,)
-    return bool(there)
+        cursor.execute(
+            f"SELECT marker FROM {quoted(options.markers)} WHERE starts_with(name, %s)", (f"{options.uid}/",)
+        )
+        return any(not beside or is_beside(marker, beside) for (marker,) in cursor.fetchall())

@@ -7,16 +7,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Plugin, ProbeResult, Role, RuleTarget
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.guarantee import guarantee
-from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+from connect_core.systems.postgresql.options import MARKERS, PostgresSinkOptions, checked_table, split_table
 from connect_core.systems.postgresql.source_guarantee import source_guarantee
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.named_tables import names_of
+from connect_core.systems.tables.named_targets import unfit_target, unnamed_table
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -40,8 +41,24 @@ def _guarantee(role: Role, options: Json) -> Guarantee:
 
 
 def _feeds(sink: Json, source: Json) -> bool:
-    written = ".".join(split_table(str(sink.get("table"))))
+    written = _whole_name(str(sink.get("table")))
     return _place(sink) == _place(source) and names_of(source, split_table).mean(written)
+
+
+def _whole_name(table: str) -> str:
+    return ".".join(split_table(table))
+
+
+def _rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
+    markers = str(sink.options.get("markers", MARKERS))
+    if wrong := unfit_target(target, checked_table, markers, _whole_name):
+        return wrong
+    own = sink.options | {"table": target.for_topic("")}
+    return "is a table that the source reads" if source.name == sink.name and _feeds(own, source.options) else ""
+
+
+def _rules_conflict(sink: Json) -> Conflict | None:
+    return unnamed_table(sink, "postgresql", _whole_name)
 
 
 def _place(options: Json) -> tuple[object, ...]:
@@ -73,6 +90,9 @@ PLUGIN = Plugin(
     open_sink=_sink,
     abilities=frozenset({"topics"}),
     takes_rows=True,
+    rule_targets="any",
+    rules_conflict=_rules_conflict,
+    rule_target=_rule_target,
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     follows_changes=follows_changes,
     feeds=_feeds,

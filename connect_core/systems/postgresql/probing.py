@@ -1,4 +1,4 @@
-"""What a database says of the sink's table, for `check --probe`. Reads only."""
+"""What a database says of the sink's tables, for `check --probe`. Reads only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from connect_core.errors import ConfigError
 from connect_core.rows.types import struct_of
 from connect_core.sdk.plugin import ProbeResult, Role
 from connect_core.sdk.values import Json
-from connect_core.systems.postgresql.catalog import Table, quoted, read_table
+from connect_core.systems.postgresql.catalog import Table, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import add_columns, create_table, tried
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+from connect_core.systems.postgresql.rights import OF_MARKERS, OF_TABLE, missing
 from connect_core.systems.tables.fitting import there_are
-
-_OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
-_OF_MARKERS = ("SELECT", "INSERT", "UPDATE")
 
 
 def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
@@ -30,19 +28,27 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
         asking.execute("SELECT current_setting('server_version'), pg_is_in_recovery()")
         version, is_standby = asking.fetchone() or ("", False)
         yield ProbeResult(not is_standby, f"{where} answers, PostgreSQL {version}{', a standby' if is_standby else ''}")
-        table = read_table(database, given.table)
-        if table is not None:
-            yield ProbeResult(True, f"table {given.table} is there, oid {table.oid}")
-            yield from _fits(database, table, given)
-            yield from _rights(asking, given.table, _OF_TABLE[given.mode], given.user)
-        elif given.create_table:
-            yield from _made(database, asking, given)
-        else:
-            yield ProbeResult(False, f"table {given.table} does not exist")
+        several = given.each()
+        for one in several:
+            for found in _table_probed(database, asking, one):
+                known = len(several) == 1 or one.table in found.what
+                yield found if known else ProbeResult(found.ok, f"{one.table}: {found.what}")
         if read_table(database, given.markers) is not None:
-            yield from _rights(asking, given.markers, _OF_MARKERS, given.user)
+            yield from _rights(asking, given.markers, OF_MARKERS, given.user)
         else:
             yield _may_be_made(asking, given.markers, given.user, "will be made")
+
+
+def _table_probed(database: connection, asking: cursor, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
+    table = read_table(database, given.table)
+    if table is not None:
+        yield ProbeResult(True, f"table {given.table} is there, oid {table.oid}")
+        yield from _fits(database, table, given)
+        yield from _rights(asking, given.table, OF_TABLE[given.mode], given.user)
+    elif given.create_table:
+        yield from _made(database, asking, given)
+    else:
+        yield ProbeResult(False, f"table {given.table} does not exist")
 
 
 def _made(database: connection, asking: cursor, given: PostgresSinkOptions) -> Iterator[ProbeResult]:
@@ -101,13 +107,9 @@ def _changed(database: connection, table: Table, given: PostgresSinkOptions, sta
 
 
 def _rights(asking: cursor, table: str, wanted: tuple[str, ...], user: str) -> Iterator[ProbeResult]:
-    missing = []
-    for right in wanted:
-        asking.execute("SELECT has_table_privilege(%s, %s)", (quoted(table), right))
-        if not (asking.fetchone() or (False,))[0]:
-            missing.append(right)
-    rights = ", ".join(missing or wanted)
-    if missing:
+    lacks = missing(asking, table, wanted)
+    rights = ", ".join(lacks or wanted)
+    if lacks:
         yield ProbeResult(False, f"{user} lacks {rights} on {table}: GRANT {rights}")
     else:
         yield ProbeResult(True, f"{user} has {rights} on {table}")

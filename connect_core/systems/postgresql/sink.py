@@ -1,8 +1,8 @@
-"""A table as a target: rows and how far they have come, in one transaction."""
+"""Tables as a target: rows and how far they have come, in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Literal
 
@@ -10,17 +10,18 @@ import pyarrow as pa
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
 from connect_core.errors import Unreachable
-from connect_core.rows.types import Type, struct_of
+from connect_core.rows.types import struct_of
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
-from connect_core.systems.postgresql.catalog import Table, quoted, read_table
+from connect_core.systems.postgresql.catalog import quoted, read_table
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import LOCK, make_room
-from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+from connect_core.systems.postgresql.options import PostgresSinkOptions
+from connect_core.systems.postgresql.rights import check_rights
 from connect_core.systems.postgresql.table_writing import TableWriter
-from connect_core.systems.tables.keyless import without_key
+from connect_core.systems.tables.routing import Routing, TableShape
 
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
 
@@ -29,43 +30,60 @@ class PostgresSink(TransactionSink):
     takes_rows: Literal[True] = True
 
     def __init__(self, options: PostgresSinkOptions) -> None:
-        super().__init__(target=f"{options.address}/{'.'.join(split_table(options.table))}")
+        super().__init__(target=f"{options.address}/{options.whole_name(options.table)}")
         self._options = options
         self.takes_late = options.mode == "insert"
-        self._rows: Type = struct_of(options.row_fields)
+        self._tables = {options.whole_name(one.table): one for one in options.each()}
+        shapes = {name: TableShape([*one.row_fields], one.key) for name, one in self._tables.items()}
+        self._routing = Routing(shapes, options.whole_name)
 
     def prepare(self) -> None:
         with self._database() as database:
-            make_room(database, self._options, self._rows, self.target)
-            self._writer(database)
+            for name, one in self._tables.items():
+                beside = "" if one.table == self._options.table else name
+                make_room(database, one, struct_of(one.row_fields), self._where(name), beside)
+            self._writers(database)
+            if len(self._tables) > 1:
+                self._check_rights(database)
             make_markers(database, self._options.markers, self.target)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        return without_key(records, self._options.key)
+        return self._routing.invalid_rows(records)
 
     @contextmanager
     def connect(self) -> Iterator[PostgresConnection]:
         with self._database() as database:
-            yield PostgresConnection(database, self._writer(database), self._options, self.target)
+            yield PostgresConnection(database, self._writers(database), self._routing, self._options, self.target)
 
     @contextmanager
     def _database(self) -> Iterator[connection]:
         with closing(connected(self._options, self.target)) as database:
             yield database
 
-    def _writer(self, database: connection) -> TableWriter:
-        """The table may have changed since somebody looked last."""
-        with understood(self.target):
-            table = read_table(database, self._options.table)
-        if table is None:
-            raise Unreachable("There is no such table", where=self.target, next_step=_MISSING_STEP)
-        columns = columns_of(table, self._rows, self.target)
-        return TableWriter(self._options.table, table, columns, self._key(table))
+    def _where(self, name: str) -> str:
+        return f"{self._options.address}/{name}"
 
-    def _key(self, table: Table) -> tuple[str, ...]:
-        if self._options.mode == "insert":
-            return ()
-        return key_of(table, self._options.key, self._rows, self.target)
+    def _writers(self, database: connection) -> dict[str, TableWriter]:
+        """By whole name. The tables may have changed since somebody looked last."""
+        tables = enumerate(self._tables.items())
+        return {name: _writer(database, one, self._where(name), number) for number, (name, one) in tables}
+
+    def _check_rights(self, database: connection) -> None:
+        """Of several tables: what one lacks would show when others have rows already."""
+        for name, one in self._tables.items():
+            with understood(self._where(name)), database.cursor() as asking:
+                check_rights(asking, one, self._where(name))
+
+
+def _writer(database: connection, options: PostgresSinkOptions, where: str, number: int) -> TableWriter:
+    with understood(where):
+        table = read_table(database, options.table)
+    if table is None:
+        raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+    rows = struct_of(options.row_fields)
+    columns = columns_of(table, rows, where)
+    key = () if options.mode == "insert" else key_of(table, options.key, rows, where)
+    return TableWriter(options.table, table, columns, key, number)
 
 
 def make_markers(database: connection, markers: str, where: str) -> None:
@@ -82,22 +100,42 @@ def make_markers(database: connection, markers: str, where: str) -> None:
 
 
 class PostgresConnection:
-    """A `sdk.kits.transactions.TransactionConnection`, and `sdk.kits.identity.Identified`."""
+    """A `sdk.kits.transactions.TransactionConnection`, and `sdk.kits.identity.Identified`. `tables` are by whole name,
+    the sink's own first."""
 
-    def __init__(self, database: connection, table: TableWriter, options: PostgresSinkOptions, where: str) -> None:
-        self._database, self._table, self._options, self._where = database, table, options, where
+    def __init__(
+        self,
+        database: connection,
+        tables: Mapping[str, TableWriter],
+        routing: Routing,
+        options: PostgresSinkOptions,
+        where: str,
+    ) -> None:
+        self._database, self._tables, self._routing = database, tables, routing
+        self._options, self._where = options, where
         self._markers = quoted(options.markers)
 
     def identity(self) -> TargetIdentity:
         """By oids. A table that was written in this transaction is locked: nobody can give its name to another one."""
-        names = (quoted(self._options.table), self._markers)
+        markers, *oids = self._oids([self._options.markers, *self._tables])
+        own, *others = (self._identified(oid, markers) for oid in oids)
+        return own._replace(beside=dict(zip([*self._tables][1:], others, strict=True)))
+
+    def _oids(self, names: Sequence[str]) -> Sequence[int]:
         with understood(self._where), self._database.cursor() as cursor:
-            cursor.execute("SELECT to_regclass(%s)::oid, to_regclass(%s)::oid", names)
-            table, markers = cursor.fetchone() or (None, None)
-        if table is None or markers is None:
-            raise Unreachable("There is no such table", where=self._where, next_step=_MISSING_STEP)
-        accepting = f"write accepts_table: {table} in the document's sink"
-        return TargetIdentity(f"oid {table}", f"oid {markers}", table == self._options.accepts_table, accepting)
+            asked = ", ".join(["to_regclass(%s)::oid"] * len(names))
+            cursor.execute(f"SELECT {asked}", [quoted(name) for name in names])
+            found = cursor.fetchone() or ()
+        for name, oid in zip(names, found, strict=True):
+            if oid is None:
+                where = f"{self._options.address}/{name}" if len(self._tables) > 1 else self._where
+                raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+        return found
+
+    def _identified(self, oid: int, markers: int) -> TargetIdentity:
+        accepted = self._options.accepted_tables
+        accepting = f"write accepts_table: {oid} in the document's sink"
+        return TargetIdentity(f"oid {oid}", f"oid {markers}", oid in accepted, accepting)
 
     def begin(self, name: str) -> str | None:
         """Whether there is a marker or not, whoever begins with its name waits for the lock of the name."""
@@ -109,8 +147,15 @@ class PostgresConnection:
         return str(row[0]) if row else None
 
     def write(self, records: pa.RecordBatch) -> None:
+        """What tables check at the end of a transaction they check here, while it can be said which row is at fault,
+        and behind the rows of all of them: a row may need one of another table."""
         with understood(self._where), self._database.cursor() as cursor:
-            self._table.write(cursor, records)
+            parts = self._routing.parts(records)
+            for part in parts:
+                self._tables[part.table].put(cursor, part.records)
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            for part in parts:
+                self._tables[part.table].check(cursor)
 
     def commit(self, name: str, marker: str) -> None:
         with understood(self._where), self._database.cursor() as cursor:

@@ -17,16 +17,19 @@ from connect_core.systems.postgresql.catalog import Table, TableColumn, form_of,
 from connect_core.systems.postgresql.copying import Column, csv_lines
 from connect_core.systems.tables.staging import staged
 
-_STAGE = "pg_temp.waybill_stage"
 _LIMITED = re.compile(r"character varying\((\d+)\)")
 _LEFT_OUT = "A trigger or a policy of the table leaves the row out"
 
 
 class TableWriter:
-    """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more."""
+    """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more. `number` is
+    that of the table among those that are written in one session."""
 
-    def __init__(self, name: str, table: Table, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, table: Table, columns: Sequence[TableColumn], key: Sequence[str], number: int = 0
+    ) -> None:
         self._name, self._form = name, table.form
+        self._stage = f"waybill_stage{number or ''}"
         self._columns, self._key = columns, key
         self._table = quoted(name)
         self._names = ", ".join(quoted_name(one.name) for one in columns)
@@ -34,17 +37,8 @@ class TableWriter:
         self._number, self._gone = f'"n{longest[:50]}"', f'"g{longest[:50]}"'
         """Of the table that rows come into first: their order, and whether they are deleted. No column is called so."""
 
-    def write(self, into: cursor, records: pa.RecordBatch) -> None:
-        """Raises what the driver of the database raises, RowsRefused, and Retriable where the table was altered since
-        it was looked at: a column of another type may round. What the table checks at the end of a
-        transaction it checks here, while it can be said which row is at fault."""
-        self._put(into, records)
-        into.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        if form_of(into, self._name) != self._form:  # from here on the lock of the rows keeps it as it is
-            step = "Nothing of it is committed; the next attempt looks at the columns again"
-            raise Retriable("The table was altered while it was written", next_step=step)
-
-    def _put(self, into: cursor, records: pa.RecordBatch) -> None:
+    def put(self, into: cursor, records: pa.RecordBatch) -> None:
+        """Raises what the driver of the database raises, and RowsRefused. Behind it comes `check`."""
         if not self._key:
             self._copy(into, f"{self._table} ({self._names})", self._of(records.column(ROW)))
             _check_all_there(into.rowcount, len(records))
@@ -52,8 +46,15 @@ class TableWriter:
         rows, number, gone = staged(records, self._key)
         order = [(pa.field("number", number.type), number, "bigint"), (pa.field("gone", gone.type), gone, "boolean")]
         self._make_stage(into)
-        self._copy(into, f"{_STAGE} ({self._names}, {self._number}, {self._gone})", [*self._of(rows), *order])
+        names = f"{self._names}, {self._number}, {self._gone}"
+        self._copy(into, f"pg_temp.{self._stage} ({names})", [*self._of(rows), *order])
         self._merge(into)
+
+    def check(self, into: cursor) -> None:
+        """Raises Retriable where the table was altered since it was looked at: a column of another type may round."""
+        if form_of(into, self._name) != self._form:  # from here on the lock of the rows keeps it as it is
+            step = "Nothing of it is committed; the next attempt looks at the columns again"
+            raise Retriable("The table was altered while it was written", next_step=step)
 
     def _of(self, rows: pa.StructArray) -> list[Column]:
         columns = [
@@ -69,14 +70,14 @@ class TableWriter:
     def _make_stage(self, into: cursor) -> None:
         """Of this session alone, and empty when a transaction begins."""
         into.execute(
-            f"CREATE TEMP TABLE IF NOT EXISTS waybill_stage ON COMMIT DELETE ROWS AS SELECT {self._names},"
+            f"CREATE TEMP TABLE IF NOT EXISTS {self._stage} ON COMMIT DELETE ROWS AS SELECT {self._names},"
             f" 0::bigint AS {self._number}, false AS {self._gone} FROM {self._table} WITH NO DATA"
         )
 
     def _merge(self, into: cursor) -> None:
         """Of the rows with one key the last counts."""
-        key = ", ".join(map(quoted_name, self._key))
-        last = f"(SELECT DISTINCT ON ({key}) * FROM {_STAGE} ORDER BY {key}, {self._number} DESC) last"
+        key, stage = ", ".join(map(quoted_name, self._key)), f"pg_temp.{self._stage}"
+        last = f"(SELECT DISTINCT ON ({key}) * FROM {stage} ORDER BY {key}, {self._number} DESC) last"
         same = " AND ".join(f"target.{name} = last.{name}" for name in map(quoted_name, self._key))
         into.execute(f"DELETE FROM {self._table} target USING {last} WHERE last.{self._gone} AND {same}")
         into.execute(f"SELECT count(*) FROM {last} WHERE NOT {self._gone}")

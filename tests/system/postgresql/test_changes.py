@@ -34,6 +34,37 @@ def to_file(site: Site, database: Database, *tables: str, **options: Any) -> Non
     site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
 
 
+def test_two_tables_follow_two_others(bare_site: Site, database: Database, postgres_url: str) -> None:
+    """One connector, into another database: with deletes, keys that change, and rows that were there."""
+    tables = (TABLE, "CREATE TABLE customers (id int PRIMARY KEY, note text, born date)")
+    copy = Database(postgres_url)
+    copy.run(*tables, "ALTER TABLE orders ADD FOREIGN KEY (id) REFERENCES customers DEFERRABLE INITIALLY DEFERRED")
+    database.run(*tables, "INSERT INTO customers SELECT n, 'first', '2000-02-29' FROM generate_series(1, 700) n")
+    of_tables = {"orders": {"fields": ["id", "note", "price"]}, "customers": {"fields": ["id", "note", "born"]}}
+    bare_site.apply(
+        "a",
+        {
+            "source": database.changes("orders", "customers", snapshot="initial"),
+            "sink": copy.sink("orders", mode="upsert", tables=of_tables),
+            "parse": {"format": "debezium", "fields": {**FIELDS, "born": "date"}},
+            "rules": [
+                {"name": "orders", "filter": "public.orders"},
+                {"name": "customers", "when": "change:table = 'customers'", "to": "customers"},
+            ],
+        },
+    )
+    run(bare_site)
+    database.run("INSERT INTO orders SELECT n, 'note ' || n, n / 4.0 FROM generate_series(1, 500) n")
+    database.run("UPDATE orders SET note = 'later' WHERE id % 3 = 0", "UPDATE customers SET born = NULL WHERE id < 9")
+    database.run("DELETE FROM orders WHERE id % 5 = 0", "DELETE FROM customers WHERE id % 5 = 0")
+    database.run("UPDATE customers SET id = id + 1000 WHERE id > 600")
+    run(bare_site)
+    for table, count in (("orders", 400), ("customers", 560)):
+        rows = database.run(f"SELECT * FROM {table} ORDER BY id")
+        assert copy.run(f"SELECT * FROM {table} ORDER BY id") == rows
+        assert len(rows) == count
+
+
 def to_copies(site: Site, database: Database, **options: Any) -> None:
     site.apply(
         "a",
