@@ -1,4 +1,4 @@
-"""Files into a table of MySQL, while processes are killed or stand still, and the server ends sessions or is killed."""
+"""Files into tables of MySQL, while processes are killed or stand still, and the server ends sessions or is killed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pymysql
 import pytest
 
 from tests.faults.kit.filling import ROWS, Filling, FillingFaults
+from tests.faults.kit.filling_several import SeveralFilling, SeveralFillingFaults
 from tests.faults.kit.journeys import SHORT_LEASES, TRY_AGAIN
 from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
@@ -30,6 +31,17 @@ def filling(bare_site: Site, mariadb: MariaDB) -> Filling:
     )
     bare_site.settings.update(SHORT_LEASES)
     return Filling(bare_site, "MySQL", database, _killing)
+
+
+@pytest.fixture
+def several(bare_site: Site, mariadb: MariaDB) -> SeveralFilling:
+    database = Database(mariadb)
+    database.run("CREATE TABLE t (n bigint)", "CREATE TABLE u (n bigint)")
+    bare_site.settings.update(SHORT_LEASES)
+    lock = f"GET_LOCK('{database.name}', 60)"
+    database.run(f"CREATE TRIGGER waits BEFORE INSERT ON t FOR EACH ROW DO {lock}")
+    waiting = f"SELECT 1 FROM information_schema.processlist WHERE db = '{database.name}' AND state = 'User lock'"
+    return SeveralFilling(bare_site, "MySQL", database, f"DO {lock}", waiting)
 
 
 @contextmanager
@@ -80,3 +92,12 @@ def test_the_server_is_killed(
     filling.run_until_done()
     row.moves_again()
     filling.check(row)
+
+
+class TestTwoTables(SeveralFillingFaults):
+    @pytest.mark.parametrize("written", [0, 2_000])
+    def test_a_process_killed_between_the_rows_of_two_tables(
+        self, several: SeveralFilling, row: FaultRow, written: int
+    ) -> None:
+        several.kill_between_tables(written, row)
+        several.check(row)

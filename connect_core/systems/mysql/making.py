@@ -13,6 +13,7 @@ from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.rows.types import Type
+from connect_core.sdk.kits.marker import is_beside
 from connect_core.systems.mysql.catalog import INNODB, MysqlTable, quoted, quoted_name, read_table
 from connect_core.systems.mysql.failures import made
 from connect_core.systems.mysql.options import MAX_NAME, MysqlSinkOptions, is_name
@@ -53,14 +54,14 @@ def _column(name: str, one: Type, *, in_key: bool) -> str:
     return f"{quoted_name(name)} {kind} {'NOT NULL' if in_key else 'NULL'}"
 
 
-def make_room(database: Connection[Any], options: MysqlSinkOptions, rows: Type, where: str) -> None:
+def make_room(database: Connection[Any], options: MysqlSinkOptions, rows: Type, where: str, beside: str = "") -> None:
     """Makes the table, or adds what it lacks, where the document wants that; one at a time, for two tasks may begin at
-    once. Raises Unreachable for a table that had rows of this connector and is gone: an empty one in its place would
-    keep the former one from getting its name back."""
+    once. `beside` is its name where it is not the sink's own. Raises Unreachable for a table that had rows of this
+    connector and is gone: an empty one in its place would keep the former one from getting its name back."""
     if not (options.create_table or options.add_columns):
         return
     with made(where), database.cursor() as asking, _alone(asking, options, options.table, where):
-        if statement := _wanted(asking, options, rows, where):
+        if statement := _wanted(asking, options, rows, where, beside):
             asking.execute(statement)
 
 
@@ -93,7 +94,7 @@ def _alone(asking: Cursor, options: MysqlSinkOptions, name: str, where: str) -> 
             asking.execute("SELECT RELEASE_LOCK(%s)", (lock,))
 
 
-def _wanted(asking: Cursor, options: MysqlSinkOptions, rows: Type, where: str) -> str:
+def _wanted(asking: Cursor, options: MysqlSinkOptions, rows: Type, where: str, beside: str) -> str:
     place = options.split(options.table)
     table = read_table(asking, place)
     if table is not None:
@@ -101,7 +102,7 @@ def _wanted(asking: Cursor, options: MysqlSinkOptions, rows: Type, where: str) -
     if not options.create_table:
         return ""
     statement = create_table(place, rows, options.key)
-    if has_written(asking, options):
+    if has_written(asking, options, beside):
         step = f"If it was renamed, give it its name back. Where it is to be another one, make it: {statement}"
         raise Unreachable(
             "There is no such table, and this connector has written into one before: it is not made",
@@ -111,12 +112,11 @@ def _wanted(asking: Cursor, options: MysqlSinkOptions, rows: Type, where: str) -
     return statement
 
 
-def has_written(asking: Cursor, options: MysqlSinkOptions) -> bool:
-    """Whether the table of markers has one of this connector."""
+def has_written(asking: Cursor, options: MysqlSinkOptions, beside: str = "") -> bool:
+    """Whether the table of markers has one of this connector; of a table `beside` its own one that names it."""
     place = options.split(options.markers)
     if read_table(asking, place) is None:
         return False
     own = f"{options.uid}/"
-    asking.execute(f"SELECT EXISTS (SELECT 1 FROM {quoted(place)} WHERE LEFT(name, {len(own)}) = %s)", (own.encode(),))
-    [there] = asking.fetchone() or (0,)
-    return bool(there)
+    asking.execute(f"SELECT marker FROM {quoted(place)} WHERE LEFT(name, {len(own)}) = %s", (own.encode(),))
+    return any(not beside or is_beside(str(marker), beside) for (marker,) in asking.fetchall())

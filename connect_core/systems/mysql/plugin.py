@@ -7,16 +7,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role
+from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Plugin, ProbeResult, Role, RuleTarget
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.guarantee import sink_guarantee
-from connect_core.systems.mysql.options import MysqlSinkOptions
+from connect_core.systems.mysql.options import MARKERS, MysqlSinkOptions, checked_table
 from connect_core.systems.mysql.source_guarantee import source_guarantee
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.jdbc_keys import jdbc_classes
 from connect_core.systems.tables.named_tables import names_of
+from connect_core.systems.tables.named_targets import unfit_target, unnamed_table
 from connect_core.systems.tables.options import follows_changes
 
 if TYPE_CHECKING:
@@ -42,6 +43,32 @@ def _guarantee(role: Role, options: Json) -> Guarantee:
 def _feeds(sink: Json, source: Json) -> bool:
     written = ".".join(_lowered(sink)(str(sink.get("table"))))
     return _place(sink) == _place(source) and names_of(source, _lowered(source)).mean(written)
+
+
+def _rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
+    markers, lowered = str(sink.options.get("markers", MARKERS)), _lowered(sink.options)
+    if wrong := unfit_target(target, checked_table, markers, lambda table: ".".join(lowered(table))):
+        return wrong
+    own = sink.options | {"table": target.for_topic("")}
+    return "is a table that the source reads" if source.name == sink.name and _feeds(own, source.options) else ""
+
+
+def _rules_conflict(sink: Json) -> Conflict | None:
+    def whole_name(table: str) -> str:
+        return table if "." in table else f"{sink.get('database')}.{table}"
+
+    return unnamed_table(sink, "mysql", whole_name) or _of_one_name(sink, whole_name)
+
+
+def _of_one_name(sink: Json, whole_name: Callable[[str], str]) -> Conflict | None:
+    """Two spellings of what some servers take for one table."""
+    spelt: dict[str, str] = {}
+    for table in (str(sink.get("table")), *sink["rule_topics"]):
+        name = whole_name(table)
+        if spelt.setdefault(name.lower(), name) != name:
+            words = f"and {table}, which a rule names, differ in capitals alone: some servers take them for one table"
+            return Conflict(("sink", "mysql", "table"), words)
+    return None
 
 
 def _place(options: Json) -> tuple[object, ...]:
@@ -83,6 +110,9 @@ PLUGIN = Plugin(
     open_sink=_sink,
     abilities=frozenset({"topics"}),
     takes_rows=True,
+    rule_targets="any",
+    rules_conflict=_rules_conflict,
+    rule_target=_rule_target,
     source_fields=frozenset({"payload", "text", "topic", "key"}),
     follows_changes=follows_changes,
     feeds=_feeds,

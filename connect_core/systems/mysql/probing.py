@@ -1,34 +1,25 @@
-"""What a database says of the sink's table, for `check --probe`. Reads only: rights are asked for by EXPLAIN, which
-does nothing of what it explains, and what would be made is shown."""
+"""What a database says of the sink's tables, for `check --probe`. Reads only: what would be made is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
 
-import pymysql
 from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError
 from connect_core.rows.types import struct_of
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
-from connect_core.systems.mysql.catalog import INNODB, MysqlTable, quoted, quoted_name, read_table
+from connect_core.systems.mysql.catalog import INNODB, MysqlTable, quoted_name, read_table
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.fitting import columns_of, key_of
 from connect_core.systems.mysql.making import add_columns, create_table
 from connect_core.systems.mysql.options import MysqlSinkOptions
+from connect_core.systems.mysql.rights import OF_MARKERS, OF_TABLE, missing
 from connect_core.systems.tables.fitting import there_are
 
-_OF_TABLE = {"insert": ("INSERT",), "upsert": ("INSERT", "SELECT", "UPDATE", "DELETE")}
-_OF_MARKERS = ("SELECT", "INSERT", "UPDATE")
-_EXPLAINED = {
-    "INSERT": "INSERT INTO {table} ({column}) SELECT {any} FROM (SELECT 1) one WHERE FALSE",
-    "SELECT": "SELECT {column} FROM {table} WHERE FALSE",
-    "UPDATE": "UPDATE {table} SET {column} = {any} WHERE FALSE",
-    "DELETE": "DELETE FROM {table} WHERE FALSE",
-}
 _MAY_MAKE = """
 SELECT COUNT(*) FROM (
   SELECT GRANTEE, PRIVILEGE_TYPE, '%%' AS place FROM information_schema.USER_PRIVILEGES
@@ -42,16 +33,24 @@ def probe_sink(options: Json) -> Iterator[ProbeResult]:
     where = given.address
     with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
         yield from server_probed(asking, where)
-        table = read_table(asking, given.split(given.table))
-        if table is not None:
-            yield ProbeResult(True, f"table {given.table} is there, engine {table.engine or 'none: it is a view'}")
-            yield from _fits(asking, table, given)
-            yield from rights(asking, table, given.table, _OF_TABLE[given.mode], given.user)
-        elif given.create_table:
-            yield from _made(asking, given)
-        else:
-            yield ProbeResult(False, f"table {given.table} does not exist")
+        several = given.each()
+        for one in several:
+            for found in _table_probed(asking, one):
+                known = len(several) == 1 or one.table in found.what
+                yield found if known else ProbeResult(found.ok, f"{one.table}: {found.what}")
         yield from _markers(asking, given)
+
+
+def _table_probed(asking: Cursor, given: MysqlSinkOptions) -> Iterator[ProbeResult]:
+    table = read_table(asking, given.split(given.table))
+    if table is not None:
+        yield ProbeResult(True, f"table {given.table} is there, engine {table.engine or 'none: it is a view'}")
+        yield from _fits(asking, table, given)
+        yield from rights(asking, table, given.table, OF_TABLE[given.mode], given.user)
+    elif given.create_table:
+        yield from _made(asking, given)
+    else:
+        yield ProbeResult(False, f"table {given.table} does not exist")
 
 
 def server_probed(asking: Cursor, where: str, *, may_be_read_only: bool = False) -> Iterator[ProbeResult]:
@@ -66,26 +65,12 @@ def server_probed(asking: Cursor, where: str, *, may_be_read_only: bool = False)
 
 
 def rights(asking: Cursor, table: MysqlTable, name: str, wanted: tuple[str, ...], user: str) -> Iterator[ProbeResult]:
-    missing = [right for right in wanted if not _may(asking, table, right)]
-    named = ", ".join(missing or wanted)
-    if missing:
+    lacks = missing(asking, table, wanted)
+    named = ", ".join(lacks or wanted)
+    if lacks:
         yield ProbeResult(False, f"{user} lacks {named} on {name}: GRANT {named}")
     else:
         yield ProbeResult(True, f"{user} has {named} on {name}")
-
-
-def _may(asking: Cursor, table: MysqlTable, right: str) -> bool:
-    """Also by a role, and on columns alone."""
-    columns = [column.name for column in table.columns if not column.generated]
-    if not columns:
-        return False
-    column = quoted_name(columns[0])
-    named = {"table": quoted((table.database, table.name)), "column": column, "any": "NULL"}
-    try:
-        asking.execute(f"EXPLAIN {_EXPLAINED[right].format(**named)}")
-    except pymysql.OperationalError:
-        return False
-    return True
 
 
 def _markers(asking: Cursor, given: MysqlSinkOptions) -> Iterator[ProbeResult]:
@@ -97,7 +82,7 @@ def _markers(asking: Cursor, given: MysqlSinkOptions) -> Iterator[ProbeResult]:
             False, f"the engine of table {given.markers} is {table.engine}: ALTER TABLE … ENGINE = InnoDB"
         )
     else:
-        yield from rights(asking, table, given.markers, _OF_MARKERS, given.user)
+        yield from rights(asking, table, given.markers, OF_MARKERS, given.user)
 
 
 def _made(asking: Cursor, given: MysqlSinkOptions) -> Iterator[ProbeResult]:

@@ -1,8 +1,8 @@
-"""A table as a target: rows and how far they have come, in one transaction."""
+"""Tables as a target: rows and how far they have come, in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Literal
 
@@ -10,42 +10,51 @@ import pyarrow as pa
 from pymysql.connections import Connection
 
 from connect_core.errors import Unreachable
-from connect_core.rows.types import Type, struct_of
+from connect_core.rows.types import struct_of
+from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
-from connect_core.systems.mysql.catalog import MysqlTable, quoted, read_table
+from connect_core.systems.mysql.catalog import quoted, read_table
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.fitting import columns_of, key_of
 from connect_core.systems.mysql.making import make_markers, make_room
 from connect_core.systems.mysql.options import MysqlSinkOptions
+from connect_core.systems.mysql.rights import check_rights
 from connect_core.systems.mysql.table_writing import MysqlWriter
-from connect_core.systems.tables.keyless import without_key
+from connect_core.systems.tables.routing import Routing, TableShape
 
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
+_NAMED = TargetIdentity("named", "")
 
 
 class MysqlSink(TransactionSink):
     takes_rows: Literal[True] = True
 
     def __init__(self, options: MysqlSinkOptions) -> None:
-        super().__init__(target=f"{options.host}:{options.port}/{'.'.join(options.split(options.table))}")
+        super().__init__(target=f"{options.host}:{options.port}/{options.whole_name(options.table)}")
         self._options = options
         self.takes_late = options.mode == "insert"
-        self._rows: Type = struct_of(options.row_fields)
+        self._tables = {options.whole_name(one.table): one for one in options.each()}
+        shapes = {name: TableShape([*one.row_fields], one.key) for name, one in self._tables.items()}
+        self._routing = Routing(shapes, options.whole_name)
 
     def prepare(self) -> None:
         with self._database() as database:
-            make_room(database, self._options, self._rows, self.target)
-            self._writer(database)
+            for name, one in self._tables.items():
+                beside = "" if one.table == self._options.table else name
+                make_room(database, one, struct_of(one.row_fields), self._where(name), beside)
+            self._writers(database)
+            if len(self._tables) > 1:
+                self._check_rights(database)
             make_markers(database, self._options, self.target)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
-        return without_key(records, self._options.key)
+        return self._routing.invalid_rows(records)
 
     @contextmanager
     def connect(self) -> Iterator[MysqlConnection]:
         with self._database() as database:
-            yield MysqlConnection(database, self._writer(database), self._options, self.target)
+            yield MysqlConnection(database, self._writers(database), self._routing, self._options, self.target)
 
     @contextmanager
     def _database(self) -> Iterator[Connection[Any]]:
@@ -56,29 +65,51 @@ class MysqlSink(TransactionSink):
             if database.open:
                 database.close()
 
-    def _writer(self, database: Connection[Any]) -> MysqlWriter:
-        """The table may have changed since somebody looked last."""
-        with understood(self.target), database.cursor() as asking:
-            table = read_table(asking, self._options.split(self._options.table))
-            max_packet = server_of(database).max_packet
-        if table is None:
-            raise Unreachable("There is no such table", where=self.target, next_step=_MISSING_STEP)
-        columns = columns_of(table, self._rows, self.target)
-        return MysqlWriter(table, columns, self._key(table), max_packet)
+    def _where(self, name: str) -> str:
+        return f"{self._options.host}:{self._options.port}/{name}"
 
-    def _key(self, table: MysqlTable) -> tuple[str, ...]:
-        if self._options.mode == "insert":
-            return ()
-        return key_of(table, self._options.key, self._rows, self.target)
+    def _writers(self, database: Connection[Any]) -> dict[str, MysqlWriter]:
+        """By whole name. The tables may have changed since somebody looked last."""
+        return {name: _writer(database, one, self._where(name)) for name, one in self._tables.items()}
+
+    def _check_rights(self, database: Connection[Any]) -> None:
+        """Of several tables: what one lacks would show when others have rows already."""
+        for name, one in self._tables.items():
+            with understood(self._where(name)), database.cursor() as asking:
+                if table := read_table(asking, one.split(one.table)):
+                    check_rights(asking, one, table, self._where(name))
+
+
+def _writer(database: Connection[Any], options: MysqlSinkOptions, where: str) -> MysqlWriter:
+    with understood(where), database.cursor() as asking:
+        table = read_table(asking, options.split(options.table))
+        max_packet = server_of(database).max_packet
+    if table is None:
+        raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+    rows = struct_of(options.row_fields)
+    columns = columns_of(table, rows, where)
+    key = () if options.mode == "insert" else key_of(table, options.key, rows, where)
+    return MysqlWriter(table, columns, key, max_packet)
 
 
 class MysqlConnection:
-    """A `sdk.kits.transactions.TransactionConnection`. It does not know which table has the name: nothing that lasts
-    tells one that was altered from another one."""
+    """A `sdk.kits.transactions.TransactionConnection`. `tables` are by whole name, the sink's own first."""
 
-    def __init__(self, database: Connection[Any], table: MysqlWriter, options: MysqlSinkOptions, where: str) -> None:
-        self._database, self._table, self._where = database, table, where
+    def __init__(
+        self,
+        database: Connection[Any],
+        tables: Mapping[str, MysqlWriter],
+        routing: Routing,
+        options: MysqlSinkOptions,
+        where: str,
+    ) -> None:
+        self._database, self._tables, self._routing, self._where = database, tables, routing, where
         self._markers = quoted(options.split(options.markers))
+
+    def identity(self) -> TargetIdentity:
+        """Nothing that lasts tells a table that was altered from another one of its name. But which tables there are
+        beside the sink's own one is in the marker: none of these is made again when it is gone."""
+        return TargetIdentity("", "", beside=dict.fromkeys([*self._tables][1:], _NAMED))
 
     def begin(self, name: str) -> str | None:
         """An empty marker locks the name where there is none yet: whoever begins with it waits."""
@@ -92,7 +123,8 @@ class MysqlConnection:
 
     def write(self, records: pa.RecordBatch) -> None:
         with understood(self._where), self._database.cursor() as cursor:
-            self._table.write(cursor, records)
+            for part in self._routing.parts(records):
+                self._tables[part.table].write(cursor, part.records)
 
     def commit(self, name: str, marker: str) -> None:
         with understood(self._where), self._database.cursor() as cursor:

@@ -90,6 +90,37 @@ def test_a_table_follows_another_one(bare_site: Site, database: Database) -> Non
     assert database.run(rows.format("copies")) == database.run(rows.format("orders"))
 
 
+def test_two_tables_follow_two_others(bare_site: Site, mariadb: MariaDB, database: Database) -> None:
+    """One connector, into another database: with deletes, keys that change, and rows that were there."""
+    tables = (TABLE, "CREATE TABLE customers (id int PRIMARY KEY, note text, born date)")
+    copy = Database(mariadb)
+    copy.run(*tables)
+    database.run(*tables, "INSERT INTO customers SELECT seq, 'first', '2000-02-29' FROM seq_1_to_700")
+    of_tables = {"orders": {"fields": ["id", "note", "price"]}, "customers": {"fields": ["id", "note", "born"]}}
+    bare_site.apply(
+        "a",
+        {
+            "source": database.changes("orders", "customers", snapshot="initial"),
+            "sink": copy.sink("orders", mode="upsert", tables=of_tables),
+            "parse": {"format": "debezium", "fields": {**FIELDS, "born": "date"}},
+            "rules": [
+                {"name": "orders", "filter": f"{database.name}.orders"},
+                {"name": "customers", "when": "change:table = 'customers'", "to": "customers"},
+            ],
+        },
+    )
+    run(bare_site)
+    database.run("INSERT INTO orders SELECT seq, CONCAT('note ', seq), seq / 4 FROM seq_1_to_500")
+    database.run("UPDATE orders SET note = 'later' WHERE id % 3 = 0", "UPDATE customers SET born = NULL WHERE id < 9")
+    database.run("DELETE FROM orders WHERE id % 5 = 0", "DELETE FROM customers WHERE id % 5 = 0")
+    database.run("UPDATE customers SET id = id + 1000 WHERE id > 600")
+    run(bare_site)
+    for table, count in (("orders", 400), ("customers", 560)):
+        rows = database.run(f"SELECT * FROM {table} ORDER BY id")
+        assert copy.run(f"SELECT * FROM {table} ORDER BY id") == rows
+        assert len(rows) == count
+
+
 def test_what_is_rolled_back_never_comes(bare_site: Site, database: Database) -> None:
     database.run(TABLE)
     to_file(bare_site, database)
