@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_core.sdk.batches import BEFORE, ROW
+from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.records import OPERATION_DELETE
 
 
@@ -22,9 +23,11 @@ class Staged(NamedTuple):
 
 
 def staged(records: pa.RecordBatch, key: Sequence[str]) -> Staged:
-    """A row that gets another key is one that goes, and one that comes right behind it."""
+    """A row that gets another key is one that goes, and one that comes right behind it. Raises RowsRefused for one that
+    goes and lacks its key, as where the source logs another key of deleted rows: no row would go, and nobody know."""
     rows = records.column(ROW)
     gone = pc.equal(records.column("operation"), OPERATION_DELETE)
+    _require_key(rows.filter(gone), key)
     numbers = np.arange(len(rows), dtype=np.int64) * 2 + 1
     moved = _moved(records, key)
     if not len(moved):
@@ -35,6 +38,12 @@ def staged(records: pa.RecordBatch, key: Sequence[str]) -> Staged:
         pa.array(np.concatenate([numbers, numbers[moved] - 1])),
         pa.concat_arrays([gone, pa.array(np.ones(len(moved), dtype=np.bool_))]),
     )
+
+
+def _require_key(rows: pa.StructArray, key: Sequence[str]) -> None:
+    for name in key:
+        if _field(rows, name).null_count:
+            raise RowsRefused("NoKey", f"Field {name}, which is in the key, is missing: it is not known which row goes")
 
 
 def _moved(records: pa.RecordBatch, key: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

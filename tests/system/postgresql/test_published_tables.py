@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import mariadb
 from tests.faults.kit.row_events import contradictions, state_of
 from tests.postgres_tables import Database
 from tests.site import Site
@@ -141,3 +142,25 @@ def test_what_no_log_has_is_refused_by_name(bare_site: Site, database: Database,
     database.run(made)
     to_file(bare_site, database, "a")
     assert "public.a has no changes in the log" in run(bare_site, code=2)
+
+
+@pytest.mark.parametrize("into", ["postgresql", "mysql"])
+def test_a_deletion_that_does_not_say_which_row_goes_is_a_dead_letter(
+    bare_site: Site, database: Database, into: str, request: pytest.FixtureRequest
+) -> None:
+    """The source logs the columns of another key of a row that is deleted; the table has its own."""
+    database.run(
+        "CREATE TABLE a (id int PRIMARY KEY, other int NOT NULL UNIQUE)",
+        "ALTER TABLE a REPLICA IDENTITY USING INDEX a_other_key",
+    )
+    target = database if into == "postgresql" else mariadb.Database(request.getfixturevalue("mariadb"))
+    target.run("CREATE TABLE copies (id int PRIMARY KEY, other int)")
+    parse = {"format": "debezium", "fields": {"id": "int32", "other": "int32"}}
+    source, sink = database.changes("a", schemas=True), target.sink("copies", mode="upsert")
+    bare_site.apply("a", {"source": source, "sink": sink, "parse": parse, "errors": {"tolerance": "all"}})
+    run(bare_site)
+    database.run("INSERT INTO a VALUES (1, 11), (2, 12)", "DELETE FROM a WHERE id = 1")
+    run(bare_site)
+    [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert "Field id, which is in the key, is missing: it is not known which row goes" in str(letter)
+    assert target.run("SELECT id FROM copies ORDER BY id") == [(1,), (2,)]
