@@ -80,13 +80,9 @@ def described(asking: cursor, options: PostgresChangesOptions, place: Place, whe
     if hides:
         step = "ALTER ROLE … BYPASSRLS: its changes come whole, too; or take the table out of `tables`"
         raise Refused(f"Row-level security hides rows of table {named} from the user", where=where, next_step=step)
-    if narrowed(asking, options, [place]):
-        raise ConfigError(
-            f"Publication {options.publication_name} has some rows or columns of table {named} alone: rows that are"
-            " there would come whole",
-            where=where,
-            next_step=f"{WHOLE}, or take the table out of `tables`; before the first run also snapshot: never will do",
-        )
+    if parts := narrowed(asking, options, [place]):
+        step = f"{WHOLE}, or take the table out of `tables`; before the first run also snapshot: never will do"
+        raise ConfigError(parts[0], where=where, next_step=step)
     if not key_columns or sum(one[1] for one in found) < key_columns:
         raise ConfigError(
             f"Rows of table {named} cannot be read chunk by chunk: it has no primary key of columns that are stored",

@@ -97,8 +97,5 @@ def _rows(asking: cursor, given: PostgresChangesOptions) -> Iterator[ProbeResult
     for table in publications.with_hidden_rows(asking, given):
         words = f"row-level security hides rows of table {table} from {given.user}: ALTER ROLE {given.user} BYPASSRLS"
         yield ProbeResult(False, f"{words}; or write snapshot: never")
-    for one in publications.narrowed(asking, given, publications.tables_of(asking, given)):
-        words = (
-            f"publication {given.publication_name} has some rows or columns of table {publications.words([one])} alone"
-        )
-        yield ProbeResult(False, f"{words}: {publications.WHOLE}; or write snapshot: never")
+    for part in publications.narrowed(asking, given, publications.tables_of(asking, given)):
+        yield ProbeResult(False, f"{part}. {publications.WHOLE}; or write snapshot: never")

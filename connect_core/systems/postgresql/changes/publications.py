@@ -166,10 +166,11 @@ def with_generated_identity(asking: cursor, options: PostgresChangesOptions, nam
     return [(schema, table) for schema, table in asking.fetchall()]
 
 
-def narrowed(asking: cursor, options: PostgresChangesOptions, named: Collection[Place]) -> list[Place]:
-    """Tables of which the publication has some rows or columns alone."""
+def narrowed(asking: cursor, options: PostgresChangesOptions, named: Collection[Place]) -> list[str]:
+    """Tables of which the publication has some rows or columns alone, each as what is wrong."""
     asking.execute(_NARROWED, (*_columns(named), options.publication_name))
-    return [(schema, table) for schema, table in asking.fetchall()]
+    publication = f"Publication {options.publication_name} has some rows or columns of table"
+    return [f"{publication} {words([one])} alone: rows that are there would come whole" for one in asking.fetchall()]
 
 
 def _unfit_identities(
