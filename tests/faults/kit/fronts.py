@@ -12,6 +12,7 @@ import psutil
 from connect_core.stack.processes import wait_until
 
 _LIMIT_S = 10.0
+_CLOSED = psutil.CONN_CLOSE_WAIT
 
 
 class Line:
@@ -24,12 +25,16 @@ class Line:
         """The process at the client's end, which waits for an answer.
 
         Looks again until one alone is found: the kernel's list of connections misses some while others come and go,
-        and a child has the socket too between fork and exec.
+        and a child has the socket too between fork and exec. `OSError`: the client has closed the connection.
         """
+        here, there = self.client.getsockname(), self.client.getpeername()
         found: list[int] = []
 
         def found_one() -> bool:
-            found[:] = _owners(self.client.getpeername())
+            connections = psutil.net_connections("tcp4")
+            if any(one.laddr == here and one.raddr == there and one.status == _CLOSED for one in connections):
+                raise ConnectionAbortedError("the client has closed its connection")
+            found[:] = {int(one.pid) for one in connections if one.laddr == there and one.pid}
             return len(found) == 1
 
         assert wait_until(found_one, _LIMIT_S), f"processes at the other end of a connection: {found}"
@@ -86,10 +91,6 @@ class Front:
         thread = threading.Thread(target=way)
         self._threads.append(thread)
         thread.start()
-
-
-def _owners(address: tuple[str, int]) -> set[int]:
-    return {int(one.pid) for one in psutil.net_connections("tcp4") if one.laddr == address and one.pid}
 
 
 def hang_up(one: socket.socket) -> None:

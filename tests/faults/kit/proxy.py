@@ -32,7 +32,8 @@ _LIMIT_S = 150.0
 class Trap:
     """What is done to the first request to the broker that `matches`, after `passes` others that did.
 
-    `first` is called before anything else happens. `forward`: the broker gets it at once; else it is held until
+    `first` is called before anything else happens; where its line is gone by then, the next such request is meant.
+    `forward`: the broker gets it at once; else it is held until
     `release`. `answer`: the client gets the answer; else it is swallowed. `cut`: the client's connection is closed.
     """
 
@@ -63,7 +64,6 @@ class Trap:
         assert self._answered.wait(_LIMIT_S), "the broker did not answer"
 
     def catch(self, line: Line, frame: Frame) -> None:
-        self.first(line)
         if self.forward:
             _to_server(line, frame)
         else:
@@ -92,8 +92,9 @@ def pulls_of(topic: str) -> Callable[[Command], bool]:
 
 
 class RocketMQProxy:
-    """`address` is what clients are given as their name server. `seconds_a_record` makes the broker slow: it holds the
-    answer to a batch for so long, one batch after the other."""
+    """`address` is what clients are given as their name server, `broker_address` where that one sends them.
+    `seconds_a_record` makes the broker slow: it holds the answer to a batch for so long, one batch after the other.
+    """
 
     def __init__(self, name_server: str, broker: str) -> None:
         self.seconds_a_record = 0.0
@@ -106,7 +107,7 @@ class RocketMQProxy:
             Front(_parsed(broker), partial(_ways, request=self._request, answer=self._answer)),
             Front(_parsed(name_server), partial(_ways, request=_to_server, answer=self._address_changed)),
         )
-        self._broker_front, self.address = (f"{one.host}:{one.port}" for one in self._fronts)
+        self.broker_address, self.address = (f"{one.host}:{one.port}" for one in self._fronts)
 
     def set(self, trap: Trap) -> Trap:
         with self._lock:
@@ -123,8 +124,17 @@ class RocketMQProxy:
         if trap is None:
             _to_server(line, frame)
         else:
+            self._first_of(trap, line)
             self._trapped[line, command.opaque] = trap
             trap.catch(line, frame)
+
+    def _first_of(self, trap: Trap, line: Line) -> None:
+        """A sender that gave up before it was found is not what the trap is for: it waits for the next one."""
+        try:
+            trap.first(line)
+        except OSError:
+            self.set(trap)
+            raise
 
     def _trap_for(self, command: Command) -> Trap | None:
         with self._lock:
@@ -148,7 +158,7 @@ class RocketMQProxy:
 
     def _address_changed(self, line: Line, frame: Frame) -> None:
         """Routes name the proxy instead of the broker."""
-        body = bytes(frame.body).replace(self._broker.encode(), self._broker_front.encode())
+        body = bytes(frame.body).replace(self._broker.encode(), self.broker_address.encode())
         _to_client(line, Frame(frame.encoding, frame.header, memoryview(body)))
 
 
