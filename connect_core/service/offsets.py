@@ -18,7 +18,7 @@ from connect_core.ledger import Connector, LastChange, Lease, Repeats, task_leas
 from connect_core.planning import Assignment
 from connect_core.replication.driver.beginnings import keep_first
 from connect_core.replication.driver.leases import LeaseRequest, acquire
-from connect_core.replication.driver.offset_checks import checked_position, floors_left, oldest_offset
+from connect_core.replication.driver.offset_checks import checked_position, floors_left, oldest_offset, require_readable
 from connect_core.replication.driver.prepare import holder, times
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import PushSource, Source
@@ -248,7 +248,7 @@ def _undone(
     opened: Opened, connector: Connector, partition: Partition
 ) -> tuple[Position | None, Position | None, LastChange]:
     """Where the partition is, where it was before the last change by hand, and that change. Raises ConfigError where
-    there was none."""
+    there was none, and where nothing can be read any more at the position before it."""
     before = opened.ledger.positions(connector.uid, LIVE, [partition])[partition]
     change = opened.ledger.last_change(connector.uid, LIVE, partition)
     if change is None:
@@ -257,6 +257,10 @@ def _undone(
             where=f"connector {connector.name}, partition {partition.key}",
             next_step=f"See what has moved it: waybill offsets history {connector.name}",
         )
+    if change.before and change.before != before:
+        with ExitStack() as resources:
+            source = systems.source(revealed(opened.resolved(connector).source), resources)
+            require_readable(source, partition, change.before, f"connector {connector.name}")
     return before, change.before, change
 
 

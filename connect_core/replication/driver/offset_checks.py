@@ -45,13 +45,26 @@ def checked_position(
             where=where,
             next_step=f"The next record begins at {begins}",
         )
-    if (seen.incarnation, seen.begin) != (there.incarnation, offset):
+    _require_left(seen, there.incarnation, offset, where)
+    return Position(seen.incarnation, offset, seen.evidence)
+
+
+def require_readable(source: Source, partition: Partition, at: Position, where: str) -> None:
+    """Raises ConfigError when reading cannot go on at a position that once was reached: records behind it are gone, or
+    the partition was replaced. Of a source that pushes nobody can say."""
+    if not isinstance(source, PushSource):
+        seen = _looked_at(source, partition, at)
+        _require_left(seen, at.incarnation, at.offset, f"{where}, partition {partition.key}")
+
+
+def _require_left(seen: Bounds, incarnation: int, offset: int, where: str) -> None:
+    if (seen.incarnation, seen.begin) != (incarnation, offset):
+        why = "; ".join(gap.reason for gap in seen.gaps) or f"the oldest record is at {seen.begin:,}"
         raise ConfigError(
-            f"Nothing is left to read at offset {offset:,}: the oldest record is at {seen.begin:,}",
+            f"Reading cannot continue at offset {offset:,}: {why}",
             where=where,
             next_step="Choose another offset, or let the next run continue from the current one",
         )
-    return Position(seen.incarnation, offset, seen.evidence)
 
 
 def oldest_offset(source: Source, partition: Partition, at: Position, where: str) -> int:

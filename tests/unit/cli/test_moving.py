@@ -266,6 +266,19 @@ def test_set_and_undo(waybill: Waybill, applied: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("offset", [4, 19])
+def test_an_undo_to_records_that_are_gone_is_refused(waybill: Waybill, applied: Path, offset: int) -> None:
+    moved(_ledger(applied), "copy", applied, records=3)
+    log = applied / "logs" / "a.log"
+    log.write_text(log.read_text() + "more\n")
+    assert waybill("offsets", "set", "copy", str(log), f"{offset}", "--yes").code == 0
+    log.write_text("new\n")
+    typed = waybill("offsets", "undo", "copy", str(log), "--yes")
+    assert typed.code == 2
+    assert "Reading cannot continue at offset 14: truncated" in typed.err
+    assert waybill("offsets", "show", "copy", "--json").json["offsets"][0]["offset"] == offset
+
+
 def test_set_before_the_first_run_asks_the_source(waybill: Waybill, applied: Path) -> None:
     partition = f"{applied}/logs/a.log"
     typed = waybill("offsets", "set", "copy", partition, "4")
