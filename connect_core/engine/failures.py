@@ -18,6 +18,9 @@ from connect_core.masking import mask_secrets
 
 _LARGEST_BYTES = 8 * 1024 * 1024
 
+LOOKED_UP = "The next attempt checks the target for written records"
+OUT_OF_TIME = f"{LOOKED_UP}. If each attempt ends so, a record takes longer than a lease: raise WAYBILL_LEASE_TTL_S"
+
 
 def log_of(home: Path) -> Path:
     return home / "logs" / "engine-failures.log"
@@ -43,6 +46,12 @@ def ended_by(signal_number: int, deadline_ns: int | None, now_ns: int) -> str:
         ": its deadline has passed, at which Waybill kills what still runs, so that something in it took too long."
         " If it was killed before that, it was by the system (out of memory?) or by a person"
     )
+
+
+def next_step_after(signal_number: int, deadline_ns: int | None, now_ns: int) -> str:
+    """Of a process that was ended by this signal, noticed now."""
+    was_late = signal_number == signal.SIGKILL and deadline_ns is not None and now_ns >= deadline_ns
+    return OUT_OF_TIME if was_late else LOOKED_UP
 
 
 def kept(error: EngineFailed, text: str, log: Path | None) -> EngineFailed:

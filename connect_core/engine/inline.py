@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 import connect_core
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
-from connect_core.engine.failures import ended_by, kept
+from connect_core.engine.failures import ended_by, kept, next_step_after
 from connect_core.engine.line import Line, LineEnded
 from connect_core.engine.naming import described
-from connect_core.engine.workers import LOOKED_UP, WithWorkers, Worker, Workers, greeted
+from connect_core.engine.workers import WithWorkers, Worker, Workers, greeted
 from connect_core.errors import EngineFailed
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 
@@ -98,9 +98,12 @@ class _Child:
         lines = self._printed()
         if lines:
             _log.debug("lane process %d:\n%s", self.process.pid, "\n".join(lines))
-        how = f"{_ending(status)}{ended_by(-status, deadline_ns, now_ns())}" if status else "ended without an answer"
+        now = now_ns()
+        how = f"{_ending(status)}{ended_by(-status, deadline_ns, now)}" if status else "ended without an answer"
         where = f"pid {self.process.pid}"
-        error = EngineFailed(f"A lane's process {how}" + _told(lines), where=where, next_step=LOOKED_UP)
+        error = EngineFailed(
+            f"A lane's process {how}" + _told(lines), where=where, next_step=next_step_after(-status, deadline_ns, now)
+        )
         raise kept(error, "\n".join(lines), self.log)
 
     def _printed(self) -> list[str]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from connect_core.engine.failures import LOOKED_UP
 from connect_core.engine.spark_words import by_words, condition
 from connect_core.errors import EngineFailed, Fatal, Unreachable, WaybillError
-
-_LOOKED_UP = "The next attempt checks the target for written records"
 
 _EXECUTOR_LOST = ("ExecutorLostFailure", "Remote RPC client disassociated", "Executor heartbeat timed out")
 _NO_SPARK = ("All masters are unresponsive", "Application has been killed", "Master removed our application")
@@ -27,7 +26,7 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
     ) is not None:
         return found
     if any(words in text for words in _EXECUTOR_LOST):
-        return EngineFailed("An executor was lost while lanes were running", where=where, next_step=_LOOKED_UP)
+        return EngineFailed("An executor was lost while lanes were running", where=where, next_step=LOOKED_UP)
     if _is_gone(error, text):
         return _gone(sent, where)
     if "spark.driver.maxResultSize" in text or "exceeds max allowed: spark.rpc.message.maxSize" in text:
@@ -37,7 +36,7 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
             next_step="Plan smaller ranges: limits.range_records",
         )
     what = f"Spark could not run the job ({condition(error) or type(error).__name__})"
-    return EngineFailed(what, where=where, next_step=_LOOKED_UP)
+    return EngineFailed(what, where=where, next_step=LOOKED_UP)
 
 
 def _is_gone(error: Exception, text: str) -> bool:
@@ -49,5 +48,5 @@ def _is_gone(error: Exception, text: str) -> bool:
 
 def _gone(sent: bool, where: str) -> WaybillError:
     if sent:
-        return EngineFailed("Spark went away while lanes were running", where=where, next_step=_LOOKED_UP)
+        return EngineFailed("Spark went away while lanes were running", where=where, next_step=LOOKED_UP)
     return Unreachable("Spark did not start", where=where, next_step="Look at the master's page and the driver's log")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import grpc
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
+from connect_core.engine.failures import LOOKED_UP
 from connect_core.engine.spark_words import by_words, condition
 from connect_core.errors import EngineFailed, Fatal, Refused, Unreachable, WaybillError
 
-_LOOKED_UP = "The next attempt checks the target for written records"
 _RESTART = "Run `waybill engine stop`, then `waybill engine start`"
 
 _BROKEN = ("SESSION_CHANGED", "SESSION_CLOSED", "SESSION_NOT_FOUND", "NO_ACTIVE_SESSION")
@@ -27,7 +27,7 @@ def translated(error: Exception, *, sent: bool, where: str) -> WaybillError:
             return found
     if _is_gone(error) or breaks_session(error):
         return _gone(sent, where)
-    return EngineFailed(f"The engine could not run the job ({_short(error)})", where=where, next_step=_LOOKED_UP)
+    return EngineFailed(f"The engine could not run the job ({_short(error)})", where=where, next_step=LOOKED_UP)
 
 
 def breaks_session(error: Exception) -> bool:
@@ -37,7 +37,7 @@ def breaks_session(error: Exception) -> bool:
 
 def _gone(sent: bool, where: str) -> WaybillError:
     if sent:
-        return EngineFailed("The engine went away while lanes were running", where=where, next_step=_LOOKED_UP)
+        return EngineFailed("The engine went away while lanes were running", where=where, next_step=LOOKED_UP)
     return Unreachable("The engine does not answer", where=where, next_step="Run `waybill engine start`")
 
 

@@ -23,8 +23,9 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from connect_core.clock import now_ns
 from connect_core.engine import envelope, failures, spark_task
 from connect_core.engine.dialling import LOOPBACK, dial_in
+from connect_core.engine.failures import LOOKED_UP
 from connect_core.engine.line import LineEnded
-from connect_core.engine.workers import LOOKED_UP, WithWorkers, Worker, Workers, greeted
+from connect_core.engine.workers import WithWorkers, Worker, Workers, greeted
 from connect_core.errors import EngineFailed, Unreachable, WaybillError
 from connect_core.work import Engine, Lane, Outcome, ScanTask, ToStop, never
 

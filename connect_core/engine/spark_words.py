@@ -6,6 +6,7 @@ import re
 
 from pyspark.errors import PySparkException
 
+from connect_core.engine.failures import OUT_OF_TIME
 from connect_core.errors import EngineFailed, VersionMismatch, WaybillError
 
 _TRIED_AGAIN = re.compile(r"Attempt \d+ of a lane was refused")
@@ -24,7 +25,7 @@ def by_words(text: str, where: str, mend: str) -> WaybillError | None:
             "A worker was killed or crashed while its lane was running: by Waybill itself when the lane's deadline had"
             " passed, or else by the system (out of memory?) or by a person",
             where=where,
-            next_step="The next attempt checks the target for written records",
+            next_step=OUT_OF_TIME,
         )
     if "No module named 'connect_core" in text:
         return VersionMismatch("The engine's workers cannot import connect_core", where=where, next_step=mend)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from connect_core.clock import now_ns
 from connect_core.engine import envelope
+from connect_core.engine.failures import OUT_OF_TIME
 from connect_core.engine.host_clocks import Sample, best, lane_there
 from connect_core.engine.line import Line, LineEnded
 from connect_core.engine.requests import CLOCK, STOP
@@ -31,8 +32,6 @@ _FRESH_NS = 1_000_000_000
 
 _CLOCK_LIMIT_S = 30.0
 """For workers to say what their clocks read, on a busy host."""
-
-LOOKED_UP = "The next attempt checks the target for written records"
 
 Ended = Callable[[int, "int | None"], NoReturn]
 """Is given the number of a worker whose line has ended and the deadline that it had; raises EngineFailed with why."""
@@ -139,7 +138,7 @@ class Workers:
         if not ready and left_s <= _ASK_EVERY_S:
             raise EngineFailed(
                 f"{len(waiting)} workers gave no answer in time; lanes end at their deadline, answered or not",
-                next_step=LOOKED_UP,
+                next_step=OUT_OF_TIME,
             )
         return ready
 

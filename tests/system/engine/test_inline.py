@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from connect_core.engine import engine, inline
-from connect_core.engine.failures import ended_by
+from connect_core.engine.failures import ended_by, next_step_after
 from connect_core.engine.inline import InlineEngine
 from connect_core.engine.spark_checks import installed_version
 from connect_core.errors import ConfigError, EngineFailed, Retriable
@@ -123,8 +123,9 @@ os.kill(int(first.read_text()), 9)
 def test_a_lane_that_hears_no_signal_is_killed_at_its_deadline(tmp_path: Path) -> None:
     wanted = lane(tmp_path, act="deaf", seconds=60, left_s=8)
     started, log = time.monotonic(), tmp_path / "failures.log"
-    with pytest.raises(EngineFailed, match="killed by signal 9: its deadline has passed"):
+    with pytest.raises(EngineFailed, match="killed by signal 9: its deadline has passed") as told:
         InlineEngine(log=log).execute([wanted])
+    assert "WAYBILL_LEASE_TTL_S" in told.value.next_step
     assert time.monotonic() - started < 60, "it was killed, and did not end by itself"
     assert "at which Waybill kills what still runs" in log.read_text()
 
@@ -142,6 +143,8 @@ def test_who_may_have_killed_a_process_is_told(number: int, deadline_ns: int | N
     told = ended_by(number, deadline_ns, now_ns=10**9)
     assert told.startswith(words)
     assert ("out of memory" in told) == (number == 9)
+    was_late = "its deadline has passed" in told
+    assert ("WAYBILL_LEASE_TTL_S" in next_step_after(number, deadline_ns, now_ns=10**9)) == was_late
 
 
 def test_children_die_with_their_driver(tmp_path: Path) -> None:
