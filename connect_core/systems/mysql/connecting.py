@@ -8,7 +8,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from connect_core.errors import ConfigError
-from connect_core.systems.mysql.failures import understood
+from connect_core.systems.mysql.failures import reached
 from connect_core.systems.mysql.options import MysqlOptions, MysqlSinkOptions
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 
@@ -37,7 +37,7 @@ def connected(options: MysqlOptions, where: str) -> Connection[Any]:
     """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
     waits_s = _patience_s(options)
     try:
-        with understood(where):
+        with reached(where):
             database = pymysql.connect(
                 **_place(options),
                 database=options.database,

@@ -40,7 +40,10 @@ _ACCESS = {
     1049: "There is no such database",
 }
 _NO_RIGHT = 1044
-_NO_ANSWER = (2002, 2003, 2005, 2006, 2013, 2055)
+_NO_ANSWER = (2002, 2003, 2005, 2006, 2013, 2026, 2055)
+_NO_TLS = ("SSL", "TLS", "certificate")
+_REACH_STEP = "See whether the server runs, and whether host and port lead to it"
+_TLS_STEP = "Look at tls, tls_ca, tls_certificate and tls_key, and at the names in the server's certificate"
 _FORBIDDEN = (1142, 1143, 1227, 1370, 1410)
 _CUT = (1290, 1792, 1836, 1874)
 _BUSY = {
@@ -66,6 +69,19 @@ def understood(where: str) -> Iterator[None]:
         yield
     except pymysql.Error as error:
         raise meaning(error, where) from None
+
+
+@contextmanager
+def reached(where: str) -> Iterator[None]:
+    """The same where a connection is made: there the driver says why, and no row is in its words."""
+    try:
+        yield
+    except pymysql.Error as error:
+        if number_of(error) not in _NO_ANSWER:
+            raise meaning(error, where) from None
+        words = str(error.args[-1])
+        step = _TLS_STEP if any(one in words for one in _NO_TLS) else _REACH_STEP
+        raise Unreachable(f"The database cannot be reached: {words}", where=where, next_step=step) from None
 
 
 @contextmanager
@@ -118,7 +134,7 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
     if number in _BUSY:
         return Unreachable(_BUSY[number], where=where)
     named = f": error {number}" if number else ""
-    step = "See whether the server runs, and whether host and port lead to it" if number in _NO_ANSWER else ""
+    step = _REACH_STEP if number in _NO_ANSWER else ""
     return Unreachable(f"The database does not answer as it should{named}", where=where, next_step=step)
 
 

@@ -11,7 +11,7 @@ from psycopg2.extensions import connection, cursor
 from psycopg2.extras import LogicalReplicationConnection
 
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.failures import understood
+from connect_core.systems.postgresql.failures import reached
 from connect_core.systems.postgresql.options import PostgresOptions, PostgresSinkOptions
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 
@@ -21,7 +21,7 @@ _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_coun
 
 def connected(options: PostgresOptions, where: str) -> connection:
     """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
-    with understood(where):
+    with reached(where):
         database = psycopg2.connect(**_access(options), options=_settings(options))
         database.autocommit = True
     return database
@@ -42,7 +42,7 @@ def transaction(asking: cursor, kind: str = "") -> Iterator[None]:
 
 def replicating(options: PostgresChangesOptions, where: str) -> LogicalReplicationConnection:
     """A connection that follows the log. Raises Unreachable and ConfigError."""
-    with understood(where):
+    with reached(where):
         return psycopg2.connect(
             **_access(options), options=_settings(options), connection_factory=LogicalReplicationConnection
         )

@@ -24,6 +24,9 @@ _MISSING = {
     "3F000": "There is no such schema",
 }
 _ACCESS = {"28000": "The login was refused", "28P01": "The login was refused", "3D000": "There is no such database"}
+_NO_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'FATAL:  role "')
+_NO_DATABASE = 'FATAL:  database "'
+_NO_TLS = ("SSL", "certificate", "private key file")
 _FORBIDDEN, _UNSUPPORTED = "42501", ("0A000", "42809")
 _BUSY = {
     "40001": "Another transaction was in the way",
@@ -43,6 +46,29 @@ def understood(where: str) -> Iterator[None]:
         yield
     except psycopg2.Error as error:
         raise meaning(error, where) from None
+
+
+@contextmanager
+def reached(where: str) -> Iterator[None]:
+    """The same where a connection is made: the driver has no SQLSTATE of that, only words, and no row is in them."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        raise meaning(error, where) if error.pgcode else _out_of_reach(str(error), where) from None
+
+
+def _out_of_reach(said: str, where: str) -> WaybillError:
+    words = " ".join(said.split())
+    if any(one in said for one in _NO_LOGIN):
+        step = "Correct user or password, or what pg_hba.conf of the server lets in"
+        return ConfigError(f"The login was refused: {words}", where=where, next_step=step)
+    if _NO_DATABASE in said and "does not exist" in said:
+        return ConfigError(_ACCESS["3D000"], where=where, next_step="Make it, or correct its name")
+    if any(one in said for one in _NO_TLS):
+        step = "Look at tls, tls_ca, tls_certificate and tls_key, and at the names in the server's certificate"
+        return Unreachable(f"There is no encrypted connection: {words}", where=where, next_step=step)
+    step = "See whether the server runs, and whether host and port lead to it"
+    return Unreachable(f"The database cannot be reached: {words}", where=where, next_step=step)
 
 
 @contextmanager

@@ -50,8 +50,10 @@ class DatabaseOptions(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _tls_files_mean_something(self) -> Self:
+    def _tls_means_something(self) -> Self:
         self.tls_files.check(tls=self.tls)
+        if self.tls and self.host.startswith("/"):
+            raise ValueError("tls means nothing for a Unix socket: name the server's host")
         return self
 
     @property

@@ -19,13 +19,13 @@ from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.stack import ports
 from connect_core.systems.mqtt.options import MqttSourceOptions
 from connect_core.systems.mqtt.session import Session
+from tests.certificates import make_authority, make_certificate
 from tests.faults.kit.fronts import Front, Line, hang_up
 from tests.mqtt_brokers import HiveMQ, Mosquitto
 from tests.mqtt_devices import devices
 from tests.system.mqtt.test_mqtt_session import options, taken
 
 pytestmark = pytest.mark.server
-_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 def test_a_websocket(hivemq: HiveMQ) -> None:
@@ -162,12 +162,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mosquitt
     """A listener with TLS that wants a certificate of ours, a user and a password; and the folder of the files."""
     folder = tmp_path_factory.mktemp("secured")
     for name in ("ca", "stranger"):
-        _openssl(folder, "req", "-x509", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+        make_authority(folder, name)
     for name in ("broker", "client"):
-        _openssl(folder, "req", *_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
-        _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", "-days", "2", *signing)
+        make_certificate(folder, name, "ca")
     (folder / "passwords").touch(0o600)
     subprocess.run(["mosquitto_passwd", "-b", str(folder / "passwords"), "robot", "s3cret"], check=True)
     port = ports.free()
@@ -177,10 +174,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mosquitt
     broker.start()
     yield Mosquitto(folder, port=port), folder
     broker.kill()
-
-
-def _openssl(folder: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

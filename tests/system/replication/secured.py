@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from connect_core.rocketmq import ClientOptions, Credentials
 from connect_core.rocketmq.channel import Channel
 from connect_core.rocketmq.connection import Purpose
 from connect_core.rocketmq.wire.header import Command
+from tests.certificates import make_authority, make_certificate
 from tests.servers import end, rocketmq_up
 from tests.site import Site
 
@@ -106,11 +106,11 @@ def password_of(site: Site) -> Path:
 def started(folder: Path) -> Iterator[Secured]:
     """In a folder of its own, which must not exist."""
     folder.mkdir()
-    _authority(folder, "ca")
-    _authority(folder, "others")
-    _certificate(folder, "server", "ca")
-    _certificate(folder, "mover", "ca")
-    _certificate(folder, "stranger", "others")
+    make_authority(folder, "ca")
+    make_authority(folder, "others")
+    make_certificate(folder, "server", "ca")
+    make_certificate(folder, "mover", "ca")
+    make_certificate(folder, "stranger", "others")
     tls = {
         "tls.server.mode": "permissive",
         "tls.test.mode.enable": "false",
@@ -148,21 +148,3 @@ def _access_control() -> dict[str, str]:
         "authorizationMetadataProvider": provider.format("authorization") + ".LocalAuthorizationMetadataProvider",
         "authorizationWhitelist": _RUNTIME_INFO,
     }
-
-
-def _authority(folder: Path, name: str) -> None:
-    _openssl(folder, "req", "-x509", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
-
-
-def _certificate(folder: Path, name: str, authority: str) -> None:
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1")
-    _openssl(folder, "req", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-    signing = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-extfile", "san")
-    _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", "-days", "2", *signing)
-
-
-_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-
-
-def _openssl(folder: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
