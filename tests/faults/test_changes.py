@@ -161,3 +161,31 @@ def test_a_snapshot_beside_busy_writers(
             following.attempt(*seeded.choice(((), ("--window", "2s"))))
     following.check_snapshot(row)
     database.drop_slots()
+
+
+@pytest.mark.fault(costly=True)
+@pytest.mark.parametrize("number", range(4))
+def test_a_table_joins_beside_busy_writers(
+    bare_site: Site,
+    postgres_url: str,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    number: int,
+) -> None:
+    """Its rows come among its changes, the first of which are from before the run that hears of it."""
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(postgres_url)
+    following = followed(bare_site, database, "file", request, snapshot="initial", snapshot_rows=7)
+    words = "SIGKILL at random steps, writers busy while a table joins"
+    row.describe(words, where=f"rows and {following.where}", database="SQLite")
+    database.run(*TABLES, "INSERT INTO orders SELECT n, 'there' FROM generate_series(0, 299) n")
+    database.run("CREATE TABLE others (id int PRIMARY KEY)")
+    with writing(database, seeded):
+        following.begin_without("others")
+        row.strikes()
+        for _ in range(4):
+            bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+            following.attempt(*seeded.choice(((), ("--window", "2s"))))
+    following.check_snapshot(row)
+    database.drop_slots()

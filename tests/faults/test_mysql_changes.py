@@ -153,6 +153,33 @@ def test_a_snapshot_beside_busy_writers(
     assert database.run("SELECT COUNT(*) FROM waybill_snapshots") == [(0,)]
 
 
+@pytest.mark.fault(costly=True)
+@pytest.mark.parametrize("number", range(4))
+def test_a_table_joins_beside_busy_writers(
+    bare_site: Site,
+    mariadb: MariaDB,
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+    number: int,
+) -> None:
+    """Its rows come among its changes, the first of which are from before the run that hears of it."""
+    bare_site.settings.update(SHORT_LEASES)
+    database = Database(mariadb)
+    following = followed(bare_site, database, "file", request, snapshot="initial", snapshot_rows=7)
+    words = "SIGKILL at random steps, writers busy while a table joins"
+    row.describe(words, where=f"rows and {following.where}", database="SQLite")
+    database.run(*TABLES, "INSERT INTO orders SELECT seq, 'there' FROM seq_0_to_299")
+    database.run("CREATE TABLE others (id int PRIMARY KEY)")
+    with writing(database, seeded):
+        following.begin_without("others")
+        row.strikes()
+        for _ in range(4):
+            bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+            following.attempt(*seeded.choice(((), ("--window", "2s"))))
+    following.check_snapshot(row)
+
+
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.fault(costly=True)
 def test_the_server_is_killed_while_rows_are_read(

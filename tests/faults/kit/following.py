@@ -36,6 +36,7 @@ class Following:
     """None for a file."""
     snapshot: str = "never"
     snapshot_rows: int = 2_000
+    tables: tuple[str, ...] = ("orders",)
 
     @property
     def where(self) -> str:
@@ -44,13 +45,21 @@ class Following:
 
     def apply(self) -> None:
         rows = {"snapshot": self.snapshot, "snapshot_rows": self.snapshot_rows}
-        source = self.database.changes("orders", every_s=0.05, schemas=self.target is not None, **rows)
+        source = self.database.changes(*self.tables, every_s=0.05, schemas=self.target is not None, **rows)
         document = {"source": source, "limits": {"range_records": 1_500}}
         if self.target is None:
             self.site.apply("copy", {**document, "sink": {"file": {"path": "out.jsonl"}}})
         else:
             sink, parse = self.target.sink("copies", mode="upsert"), {"format": "debezium", "fields": FIELDS}
             self.site.apply("copy", {**document, "sink": sink, "parse": parse})
+
+    def begin_without(self, other: str) -> None:
+        """With another table alone: `orders` joins it with the next run."""
+        self.tables = (other,)
+        self.apply()
+        assert self.attempt() == 0
+        self.tables = (other, "orders")
+        self.apply()
 
     def attempt(self, *words: str) -> int:
         return attempts.attempt(self.site, "copy", *words)

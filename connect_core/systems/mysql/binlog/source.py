@@ -53,6 +53,7 @@ from connect_core.systems.tables.snapshots import Place, SnapshotProgress
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
+_WANTED = "wanted"
 """Keys of the evidence."""
 
 
@@ -103,7 +104,22 @@ class MysqlChangesSource(ChangeSource):
             return Bounds(begin.incarnation, begin.begin, begin.oldest, begin.end, begin.evidence, (gap,))
         oldest, end = min(files.oldest.offset, at.offset), max(at.offset, files.end.offset)
         seen = Bounds(at.incarnation, at.offset, oldest, end, at.evidence)
+        if at.evidence.get(_WANTED) != self._options.tables:
+            return self._with_joined(asking, seen, ending.progress)
         return self._with_chunks(asking, seen, at, ending.progress)
+
+    def _with_joined(self, asking: Cursor, seen: Bounds, progress: SnapshotProgress) -> Bounds:
+        """When the document names others than before: rows of those that join it come behind the others. What there is
+        is read as before: the ledger must know first, and the next look goes on. An earlier version did not note whom
+        the document named."""
+        before = seen.evidence.get(_WANTED)
+        joined: tuple[Place, ...] = ()
+        if before is not None and self._options.snapshot == "initial":
+            former = self._options.model_copy(update={"tables": before})
+            joined = tuple(one for one in tables_of(asking, self._options) if not former.wants(TableName(*one)))
+        more = progress.with_more(joined)
+        evidence = {**seen.evidence, _WANTED: self._options.tables, **_progress_as_json(more)}
+        return replace(seen, evidence=evidence, chosen=True, partial=bool(more.tables))
 
     def _with_chunks(self, asking: Cursor, seen: Bounds, at: Position, progress: SnapshotProgress) -> Bounds:
         """Up to where the log ends, with the next chunks of a snapshot; and whether more will be there when that is
@@ -133,7 +149,8 @@ class MysqlChangesSource(ChangeSource):
         named = f"{self._where}.{created}.{place.offset}.{incarnation}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
         progress = SnapshotProgress(self._tables(asking))
-        evidence: Json = {ORIGIN: origin, **_as_json(Ending(place, file, created, progress=progress))}
+        ending = Ending(place, file, created, progress=progress)
+        evidence: Json = {ORIGIN: origin, _WANTED: self._options.tables, **_as_json(ending)}
         end = max(place.offset, files.end.offset)
         more = bool(progress.tables)
         return Bounds(incarnation, place.offset, place.offset, end, evidence, chosen=True, partial=more)
@@ -238,8 +255,12 @@ def _as_json(ending: Ending) -> Json:
         _CREATED: ending.created,
         _GTID: ending.gtid,
         _PREPARED: [*ending.prepared],
-        _SNAPSHOT: ending.progress.as_json() if ending.progress.tables else None,
+        **_progress_as_json(ending.progress),
     }
+
+
+def _progress_as_json(progress: SnapshotProgress) -> Json:
+    return {_SNAPSHOT: progress.as_json() if progress.tables else None}
 
 
 def _ending_in(at: Position) -> Ending:
