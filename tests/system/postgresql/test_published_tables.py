@@ -52,6 +52,26 @@ def test_rows_of_a_table_that_joins_come_with_its_changes(bare_site: Site, datab
     assert "nothing to move" in run(bare_site)
 
 
+@pytest.mark.parametrize("names", [("b",), ("public.?",)])
+def test_rows_of_a_table_of_a_publication_of_others_that_joins_come(
+    bare_site: Site, database: Database, names: tuple[str, ...]
+) -> None:
+    database.run(TABLE.format("a"), TABLE.format("b"), FILL.format("a"), FILL.format("b"))
+    database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    options = {"snapshot": "initial", "snapshot_rows": 7, "publication": "everything"}
+    to_file(bare_site, database, "a", **options)
+    run(bare_site)
+    to_file(bare_site, database, "a", *names, **options)
+    database.run("UPDATE b SET note = 'changed' WHERE id = 1", "DELETE FROM b WHERE id = 2")
+    run(bare_site)
+    database.run("UPDATE b SET note = 'again' WHERE id = 3", TABLE.format("c"), FILL.format("c"))
+    run(bare_site)
+    assert state_of(lines(bare_site, "b")) == dict(database.run("SELECT id, note FROM b"))
+    assert contradictions(lines(bare_site, "b")) == 0
+    assert len(lines(bare_site, "a")) == 20
+    assert "nothing to move" in run(bare_site)
+
+
 def test_of_who_wants_changes_alone_nothing_else_of_a_table_that_joins_comes(
     bare_site: Site, database: Database
 ) -> None:

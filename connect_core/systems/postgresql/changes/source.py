@@ -40,7 +40,7 @@ MOST_MESSAGES = 500_000
 _MOVED = 1 << 20
 """Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
 what other tables write."""
-_CLUSTER, _TIMELINE, _PUBLISHED = "cluster", "timeline", "published"
+_CLUSTER, _TIMELINE, _PUBLISHED, _WANTED = "cluster", "timeline", "published", "wanted"
 _AT, _LSN, _SNAPSHOT = "at", "lsn", "snapshot"
 """Keys of the evidence."""
 
@@ -115,7 +115,23 @@ class PostgresChangesSource(ChangeSource):
         seen = self._counted(asking, at.incarnation, offset, place, evidence, gaps, gone)
         waits = "; ".join(one for one in (_are_gone(gone), seen.waits) if one)
         beside = publications.unfit_identity(asking, self._options, self._where) or seen.beside
-        return replace(seen, waits=waits, beside=beside)
+        return self._with_joined(asking, replace(seen, waits=waits, beside=beside), at.evidence.get(_WANTED))
+
+    def _with_joined(self, asking: cursor, seen: Bounds, before: list[str] | None) -> Bounds:
+        """When the document names others of a publication of others than before: rows of those that join it come behind
+        the others. The ledger must know first, and the next look goes on. An earlier version did not note whom the
+        document named. In a publication of ours a table joins with a request (`_keep_publication`)."""
+        now = self._options.tables
+        evidence = {**seen.evidence, _WANTED: now}
+        if before == now or self._options.publication is None:
+            return replace(seen, evidence=evidence)
+        joined: tuple[TablePlace, ...] = ()
+        if before is not None and self._options.snapshot == "initial":
+            former = self._options.model_copy(update={"tables": before})
+            joined = tuple(one for one in publications.tables_of(asking, self._options) if not former.wants(*one))
+        more = progress_of(seen.evidence).with_more(joined)
+        evidence[_SNAPSHOT] = more.as_json() if more.tables else None
+        return replace(seen, evidence=evidence, chosen=True, partial=bool(more.tables))
 
     def _gone(self, asking: cursor, at: Position) -> list[TablePlace]:
         """Tables of the document that were there once: dropped, or under another name."""
@@ -161,7 +177,7 @@ class PostgresChangesSource(ChangeSource):
 
     def _at_begin(self, asking: cursor, incarnation: int, log: ServerLog, lsn: int | None) -> Bounds:
         """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
-        evidence: Json = {_CLUSTER: log.cluster}
+        evidence: Json = {_CLUSTER: log.cluster, _WANTED: self._options.tables}
         if lsn is not None:
             named = f"{log.cluster}.{self._options.slot_name}.{lsn}.{incarnation}"
             origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
