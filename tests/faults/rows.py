@@ -69,8 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("fault"):
             choices.setdefault(item.nodeid.partition("[")[0], []).append(item)
     seed = config.getoption("--seed")
-    cheap = {name: found for name, several in choices.items() if (found := _cheap(several))}
-    kept = {id(random.Random(f"{seed} {name}").choice(several)) for name, several in cheap.items()}
+    meant = {name: found for name, several in choices.items() if (found := _meant(several, config))}
+    kept = {id(random.Random(f"{seed} {name}").choice(several)) for name, several in meant.items()}
     left_out = [item for several in choices.values() for item in several if id(item) not in kept]
     if left_out and not _named(config):
         gone = {id(item) for item in left_out}
@@ -78,8 +78,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if id(item) not in gone]
 
 
-def _cheap(items: list[pytest.Item]) -> list[pytest.Item]:
-    return [item for item in items if not any(mark.kwargs.get("costly") for mark in item.iter_markers("fault"))]
+def _meant(items: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    """The choices that do not cost much; of a test that somebody names, as `make guards` does, any."""
+    cheap = [item for item in items if not any(mark.kwargs.get("costly") for mark in item.iter_markers("fault"))]
+    return cheap or (items if any("::" in argument for argument in config.args) else [])
 
 
 def _named(config: pytest.Config) -> bool:
