@@ -33,6 +33,8 @@ _RAISED = {
     **dict.fromkeys((1139, 1172, 1242, 1321, 1329, 1339, 1643), "RaisedByTrigger"),
 }
 """Of functions that generated columns, constraints and triggers call: text that is no JSON, more rows than one."""
+_UNREADABLE = (126, 127, 144, 145, 1030, 1034, 1035, 1194, 1195, 1712, 1969, 3024)
+"""A table is damaged, or takes longer than the server allows."""
 _MISSING = {1146: "There is no such table", 1054: "The table has no such column", 1364: "A column needs a value"}
 _ACCESS = {
     **dict.fromkeys((1045, 1251, 1698), "The login was refused"),
@@ -109,6 +111,11 @@ def number_of(error: pymysql.Error) -> int:
 
 def is_forbidden(error: pymysql.Error) -> bool:
     return number_of(error) in _FORBIDDEN
+
+
+def is_of_rows(error: pymysql.Error) -> bool:
+    """Whether the server does not give or take a row, and would do no better with the next statement."""
+    return number_of(error) in (*_OF_ROWS, *_RAISED, *_UNREADABLE)
 
 
 def changing(numbers: Collection[int]) -> RowsRefused | None:

@@ -249,6 +249,30 @@ def test_a_table_that_becomes_unfit_holds_up_no_other(
     assert snapshot.look().beside is None
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_row_that_the_server_does_not_give_holds_up_no_other_table(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    snapshot.database.run("CREATE TYPE mood AS ENUM ('secret')", "ALTER TABLE bad ADD mood mood DEFAULT 'secret'")
+    if begun:
+        monkeypatch.setattr(chunks, "CHUNKS", 1)
+        snapshot.given["snapshot_rows"] = 1
+        assert [one[1] for one in snapshot.come()] == [7]
+    snapshot.database.run(
+        "DELETE FROM pg_enum WHERE enumtypid = 'mood'::regtype", "INSERT INTO bad VALUES (9, 'z', NULL)"
+    )
+    assert [one[1] for one in snapshot.all()] == [9, 1, 2, 3]
+    seen = snapshot.look()
+    assert (snapshot.due, seen.partial, seen.waits) == (["bad"], False, "")
+    assert seen.beside is not None
+    told = str(seen.beside.as_error())
+    assert "does not give rows of table public.bad: InvalidBinaryRepresentation (22P03)" in told
+    assert "secret" not in told
+    snapshot.database.run("ALTER TABLE bad DROP mood")
+    assert snapshot.all() == [("r", 7, "x"), ("r", 8, "y"), ("r", 9, "z")]
+    assert snapshot.look().beside is None
+
+
 def log_end(snapshot: Snapshot) -> list[Any]:
     asked = (
         "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('{0}', NULL, NULL, 'proto_version', '1',"

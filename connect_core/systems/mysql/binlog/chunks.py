@@ -11,7 +11,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from connect_core import clock
-from connect_core.errors import ConfigError, DataError, Failure, Refused
+from connect_core.errors import ConfigError, Failure, Refused
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.chunk_tables import (
     DENIED,
@@ -44,7 +44,7 @@ from connect_core.systems.mysql.binlog.snapshot_log import (
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
 from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name
 from connect_core.systems.mysql.connecting import connected, server_of
-from connect_core.systems.mysql.failures import changing, number_of, understood
+from connect_core.systems.mysql.failures import changing, is_of_rows, number_of, understood
 from connect_core.systems.tables.snapshots import (
     ChunksWritten,
     Key,
@@ -92,6 +92,10 @@ class WrittenNote(NamedTuple):
 
 class _Altered(Exception):
     """The table is another one than its copies are of."""
+
+
+class _Unreadable(Exception):
+    """Why rows of a table cannot be copied."""
 
 
 def written(asking: Cursor, options: MysqlChangesOptions) -> list[WrittenNote]:
@@ -194,6 +198,7 @@ class _Writer:
         is_mariadb = server_of(asking.connection).is_mariadb
         self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
         self._written, self._most = 0, options.snapshot_rows
+        self._unreadable: dict[Place, Refused] = {}
         self.is_busy = False
         """Others hold the next row."""
         self.unfit: Failure | None = None
@@ -208,7 +213,7 @@ class _Writer:
                     if begun is None:
                         break
                     progress = begun
-                progress = self._chunk(progress)
+                progress = self._tried(progress)
                 self._rows = min(self._most, self._rows * _LARGER)
             except _Altered:
                 self._asking.execute("ROLLBACK")
@@ -235,6 +240,8 @@ class _Writer:
 
     def _described(self, place: Place) -> MysqlTable | None:
         """None for one that has no rows to come: it is gone, or the document does not name it any more."""
+        if place in self._unreadable:
+            raise self._unreadable[place]
         if not self._options.wants(TableName(*place)):
             return None
         require_seen(self._asking, place, self._where)
@@ -253,6 +260,23 @@ class _Writer:
             self._asking.execute(copy_of(table, COPIES))
             self._most = min(self._options.snapshot_rows, max(1, _MOST_BYTES // _row_bytes(self._asking, place)))
             self._rows = min(self._rows, self._most)
+
+    def _tried(self, progress: SnapshotProgress) -> SnapshotProgress:
+        """Rows that the server does not give hold up no other table."""
+        try:
+            return self._chunk(progress)
+        except _Unreadable as error:
+            why = str(error)
+        except pymysql.Error as error:
+            if not is_of_rows(error):
+                raise
+            why = f"error {number_of(error)}"
+        self._asking.execute("ROLLBACK")
+        place, self._copied = progress.tables[0], None
+        what = f"The server does not give rows of table {'.'.join(place)}: {why}"
+        step = f"Look into the server's log; or {WITHOUT_ROWS}"
+        self._unreadable[place] = Refused(what, where=self._where, next_step=step)
+        return progress
 
     def _chunk(self, progress: SnapshotProgress) -> SnapshotProgress:
         """How far the rows have come with it. Whoever wants to change one of them waits until they are in the log."""
@@ -298,8 +322,7 @@ class _Writer:
         )
         asking.execute("SHOW WARNINGS")
         if changing([int(number) for _, number, _ in asking.fetchall()]):
-            words = f"The server does not copy rows of table {table.database}.{table.name} as they are"
-            raise DataError(words, where=self._where, next_step=f"For now, {WITHOUT_ROWS}")
+            raise _Unreadable("it does not copy them as they are")
         self._written += count
         if count < self._rows:
             return None

@@ -136,21 +136,30 @@ def write_chunks(
 ) -> ChunksWritten:
     """Writes the next chunks behind where the log has come to; fewer where others hold them up. A table that cannot be
     read is read behind the others, and so is one of `gone`, which may come back."""
-    begun, unfit = progress, None
+    begun, unfit, written = progress, None, 0
+    unreadable: dict[Place, Refused] = {}
 
     def look(place: Place) -> ChunkTable | None:
+        if place in unreadable:
+            raise unreadable[place]
         return described(asking, options, place, where) if options.wants(*place) else None
 
-    for _ in range(CHUNKS):
+    while written < CHUNKS:
         due = [(number, one) for number, one in enumerate(progress.tables) if one not in gone]
         found, unfit = first_readable(due, look)
         if found is None:
             break
         try:
             progress = _write_chunk(asking, options, progress, found, where)
+            written += 1
         except _Waits as why:
             waits = still_to_come(progress.later(found.before), str(why))
             return ChunksWritten(progress != begun, waits, unfit)
+        except psycopg2.Error as error:
+            if asking.connection.closed or error.pgcode is None:
+                raise
+            place = progress.tables[found.before]
+            unreadable[place] = _unreadable(place, error, where)
     return ChunksWritten(progress != begun, unfit=unfit)
 
 
@@ -178,6 +187,13 @@ def _write_chunk(
     except psycopg2.errors.LockNotAvailable:
         raise _Waits(who_has_locked(asking, found.table.relation.oid if found.table else 0)) from None
     return due.behind(last)
+
+
+def _unreadable(place: Place, error: psycopg2.Error, where: str) -> Refused:
+    """The server's own words may quote a row, its log has them."""
+    what = f"The server does not give rows of table {words([place])}: {type(error).__name__} ({error.pgcode})"
+    step = "Look into the server's log; or take the table out of `tables`"
+    return Refused(what, where=where, next_step=step)
 
 
 def _later(progress: SnapshotProgress, found: Readable[ChunkTable | None]) -> int:
