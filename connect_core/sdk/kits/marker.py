@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,8 @@ from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
 from connect_core.sdk.values import LIVE, Attempt, Json, OpenRange, Range
 
 VERSION = 2
+_ADDED: Json = {"beside": {}, "target": ""}
+"""What a marker lacks where it says nothing, or was written before it could."""
 _LISTS_NOTHING = 1
 """The version whose markers do not say what was refused, nor of which target they are."""
 
@@ -28,28 +31,28 @@ _LISTS_NOTHING = 1
 class Marker(TargetProgress):
     """`owner` is the attempt that may go on (`Attempt.id`). `refused` are stretches of offsets whose records the target
     refused: they are not in it, though they lie before `position`. From `refused_since` on it has all of them.
-    `rows_in` and `stands_in` are what `TargetIdentity` says of the rows and of this marker; empty: unknown. `beside` is
-    what it says of the rows of further targets, by their names."""
+    `target` is what rows went to, as its sink calls it; `rows_in` and `stands_in` are what `TargetIdentity` says of the
+    rows and of this marker; empty: unknown. `beside` is what it says of the rows of further targets, by their names."""
 
     owner: str = field(kw_only=True)
     refused: Runs = ()
     refused_since: int = 0
+    target: str = ""
     rows_in: str = ""
     stands_in: str = ""
     beside: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """Of one target as a version wrote it that knew no others."""
+        """Without what a former version did not know, where that says nothing."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if not self.beside:
-            del fields["beside"]
+        fields = {name: value for name, value in fields.items() if value or name not in _ADDED}
         return json.dumps({"version": VERSION, "owner": self.owner, **fields})
 
     @classmethod
     def decode(cls, text: str, where: str) -> Marker:
         """Raises TargetChanged for anything that `encode` has not made."""
         try:
-            given = {"beside": {}, **_stored(json.loads(text), where)}
+            given = {**_ADDED, **_stored(json.loads(text), where)}
             fields = {name: given[name] for name in cls.__dataclass_fields__}
             refused = tuple((int(begin), int(end)) for begin, end in given["refused"])
             beside = {str(name): str(rows) for name, rows in dict(given["beside"]).items()}
@@ -64,11 +67,15 @@ class Marker(TargetProgress):
     def owned_by(self, attempt: Attempt) -> Marker:
         return replace(self, owner=attempt.id)
 
-    def kept_in(self, here: TargetIdentity | None) -> Self:
+    def is_of(self, target: str) -> bool:
+        """A former version did not say of which one it is."""
+        return self.target in ("", target)
+
+    def kept_in(self, target: str, here: TargetIdentity | None) -> Self:
         if here is None:
-            return self
+            return replace(self, target=target)
         beside = {name: one.rows for name, one in here.beside.items()}
-        return replace(self, rows_in=here.rows, stands_in=here.markers, beside=beside)
+        return replace(self, target=target, rows_in=here.rows, stands_in=here.markers, beside=beside)
 
     def written(self, records: int, first: int, end: int) -> Self:
         """After so many records more, one behind the other, with offsets in [first, end). Some may have been refused
@@ -108,10 +115,11 @@ def _stored(given: Json, where: str) -> Json:
     return given
 
 
-def is_beside(text: str, name: str) -> bool:
-    """Whether a stored marker names this target beside its own one."""
+def names(text: str, target: str, beside: str = "") -> bool:
+    """Whether a stored marker is of this target, or of one `beside` its own."""
     try:
-        return name in (json.loads(text).get("beside") or ())
+        given = json.loads(text)
+        return beside in (given.get("beside") or ()) if beside else given.get("target", "") in ("", target)
     except (ValueError, AttributeError):
         return False
 
@@ -119,6 +127,12 @@ def is_beside(text: str, name: str) -> bool:
 def name_of(uid: str, stream: str, partition: Partition) -> str:
     """Of a partition's marker. Backfills and replays have one of their own."""
     return f"{uid}/{partition.id}" + ("" if stream == LIVE else f"/{stream}")
+
+
+def name_for(name: str, target: str) -> str:
+    """Of the marker in a later target, where the first one has the marker called `name`: the document was changed, and
+    may be changed back."""
+    return f"{name}@{hashlib.blake2b(target.encode(), digest_size=8).hexdigest()}"
 
 
 def found(marker: Marker | None, wanted: Range, settled: int, target: str) -> ScanResult:

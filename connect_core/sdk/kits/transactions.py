@@ -1,8 +1,9 @@
 """A sink that writes rows and a marker in one transaction: exactly once.
 
-A marker is kept for each partition in each stream. Every transaction locks it first, sees that its attempt still owns
-it, writes rows, and moves it. An attempt that finds what another one has left takes the marker over before anything is
-written: from then on a transaction of the other one, wherever it is stuck, is refused.
+A marker is kept for each partition in each stream, and each target that the document has named. Every transaction locks
+it first, sees that its attempt still owns it, writes rows, and moves it. An attempt that finds what another one has
+left takes the marker over before anything is written: from then on a transaction of the other one, wherever it is
+stuck, is refused.
 """
 
 from __future__ import annotations
@@ -75,29 +76,40 @@ class TransactionSink(OneTarget, ABC):
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
         with self.connect() as connection:
-            name = markers.name_of(attempt.uid, wanted.range.stream, wanted.range.partition)
-            kept = self._kept(connection, name)
+            name, kept = self._kept(connection, attempt.uid, wanted.range)
             here = identity_of(connection)
             markers.check_target(kept, here, wanted.range, self.target)
-            begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt).kept_in(here)
+            begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt)
+            begun = begun.kept_in(self.target, here)
             perform(connection.commit, name, begun.encode())
             yield _Writer(connection, name, self, begun, attempt, wanted.range)
 
     def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
         wanted, known = item.range, settled(item, self.target)
-        name = markers.name_of(attempt.uid, wanted.stream, wanted.partition)
-        kept, here = self._kept(connection, name), identity_of(connection)
+        name, kept = self._kept(connection, attempt.uid, wanted)
+        here = identity_of(connection)
         try:
             markers.check_target(kept, here, wanted, self.target)
             markers.check_kept(kept, wanted, known)
         except TargetChanged as error:
             connection.rollback()
             return ScanResult(failure=Failure.of(error))
-        perform(connection.commit, name, markers.taken_over(kept, wanted, attempt).kept_in(here).encode())
+        mine = markers.taken_over(kept, wanted, attempt).kept_in(self.target, here)
+        perform(connection.commit, name, mine.encode())
         return markers.found(kept, item.range, known, self.target)
 
-    def _kept(self, connection: TransactionConnection, name: str) -> Marker | None:
-        """Within a transaction that begins here."""
+    def _kept(self, connection: TransactionConnection, uid: str, wanted: Range) -> tuple[str, Marker | None]:
+        """The name of the marker and what it says, within a transaction that begins here. What is in another target
+        says nothing of this one."""
+        name = markers.name_of(uid, wanted.stream, wanted.partition)
+        marker = self._begun(connection, name)
+        if marker is None or marker.is_of(self.target):
+            return name, marker
+        connection.rollback()
+        name = markers.name_for(name, self.target)
+        return name, self._begun(connection, name)
+
+    def _begun(self, connection: TransactionConnection, name: str) -> Marker | None:
         text = connection.begin(name)
         return None if text is None else Marker.decode(text, f"{self.target}, marker {name}")
 
@@ -186,7 +198,7 @@ class _Writer:
         """Raises TargetChanged where another target has got the name since this one was opened."""
         here = identity_of(self._connection)
         markers.check_target(self._now, here, self._range, self._target)
-        after = after.kept_in(here)
+        after = after.kept_in(self._target, here)
         text = after.encode()
         perform(self._connection.commit, self._name, text)
         self._keep(after)

@@ -13,7 +13,7 @@ from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError, Unreachable
 from connect_core.rows.types import Type
-from connect_core.sdk.kits.marker import is_beside
+from connect_core.sdk.kits import marker as markers
 from connect_core.systems.mysql.catalog import INNODB, MysqlTable, quoted, quoted_name, read_table
 from connect_core.systems.mysql.failures import made
 from connect_core.systems.mysql.options import MAX_NAME, MysqlSinkOptions, is_name
@@ -102,21 +102,22 @@ def _wanted(asking: Cursor, options: MysqlSinkOptions, rows: Type, where: str, b
     if not options.create_table:
         return ""
     statement = create_table(place, rows, options.key)
-    if has_written(asking, options, beside):
+    if has_written(asking, options, where, beside):
         step = f"If it was renamed, give it its name back. Where it is to be another one, make it: {statement}"
         raise Unreachable(
-            "There is no such table, and this connector has written into one before: it is not made",
+            "There is no such table, and this connector has had one of its name before: it is not made",
             where=where,
             next_step=step,
         )
     return statement
 
 
-def has_written(asking: Cursor, options: MysqlSinkOptions, beside: str = "") -> bool:
-    """Whether the table of markers has one of this connector; of a table `beside` its own one that names it."""
+def has_written(asking: Cursor, options: MysqlSinkOptions, target: str, beside: str = "") -> bool:
+    """Whether the table of markers has one of this connector in this target; of a table `beside` its own one that names
+    it."""
     place = options.split(options.markers)
     if read_table(asking, place) is None:
         return False
     own = f"{options.uid}/"
     asking.execute(f"SELECT marker FROM {quoted(place)} WHERE LEFT(name, {len(own)}) = %s", (own.encode(),))
-    return any(not beside or is_beside(str(marker), beside) for (marker,) in asking.fetchall())
+    return any(markers.names(str(marker), target, beside) for (marker,) in asking.fetchall())

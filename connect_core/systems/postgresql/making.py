@@ -8,7 +8,7 @@ from psycopg2.extensions import connection
 
 from connect_core.errors import ConfigError, Unreachable, WaybillError
 from connect_core.rows.types import Type
-from connect_core.sdk.kits.marker import is_beside
+from connect_core.sdk.kits import marker as markers
 from connect_core.systems.postgresql.catalog import Table, quoted, quoted_name, read_table
 from connect_core.systems.postgresql.failures import made
 from connect_core.systems.postgresql.options import MAX_NAME, PostgresSinkOptions
@@ -84,22 +84,23 @@ def _wanted(database: connection, options: PostgresSinkOptions, rows: Type, wher
     if not options.create_table:
         return ""
     statement = create_table(options.table, rows, options.key)
-    if has_written(database, options, beside):
+    if has_written(database, options, where, beside):
         step = f"If it was renamed, give it its name back. Where it is to be another one, make it: {statement}"
         raise Unreachable(
-            "There is no such table, and this connector has written into one before: it is not made",
+            "There is no such table, and this connector has had one of its name before: it is not made",
             where=where,
             next_step=step,
         )
     return statement
 
 
-def has_written(database: connection, options: PostgresSinkOptions, beside: str = "") -> bool:
-    """Whether the table of markers has one of this connector; of a table `beside` its own one that names it."""
+def has_written(database: connection, options: PostgresSinkOptions, target: str, beside: str = "") -> bool:
+    """Whether the table of markers has one of this connector in this target; of a table `beside` its own one that names
+    it."""
     if read_table(database, options.markers) is None:
         return False
     with database.cursor() as cursor:
         cursor.execute(
             f"SELECT marker FROM {quoted(options.markers)} WHERE starts_with(name, %s)", (f"{options.uid}/",)
         )
-        return any(not beside or is_beside(marker, beside) for (marker,) in cursor.fetchall())
+        return any(markers.names(marker, target, beside) for (marker,) in cursor.fetchall())

@@ -60,7 +60,7 @@ def test_a_table_that_was_written_and_is_gone_is_not_made_again(bare_site: Site,
     run(bare_site)
     database.run("RENAME TABLE t TO elsewhere")
     write(bare_site, {"id": 2, "name": "b"})
-    assert "this connector has written into one before" in run(bare_site, code=UNREACHABLE)
+    assert "this connector has had one of its name before" in run(bare_site, code=UNREACHABLE)
     database.run("RENAME TABLE elsewhere TO t")
     run(bare_site)
     assert database.run("SELECT id FROM t ORDER BY id") == [(1,), (2,)]

@@ -87,7 +87,9 @@ def test_a_table_that_is_gone_is_not_made_again(bare_site: Site, database: Datab
     run(bare_site)
     database.run("ALTER TABLE orders RENAME TO aside")
     write(bare_site, {"id": 2})
-    assert "this connector has written into one before: it is not made" in " ".join(run(bare_site, code=AWAY).split())
+    assert "this connector has had one of its name before: it is not made" in " ".join(
+        run(bare_site, code=AWAY).split()
+    )
     assert database.run(COLUMNS) == []
     database.run("ALTER TABLE aside RENAME TO orders")
     run(bare_site)

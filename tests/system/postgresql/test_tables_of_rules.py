@@ -233,7 +233,7 @@ def test_tables_are_made_and_one_that_is_gone_is_not_made_again(bare_site: Site,
     assert (ids(database, "orders"), ids(database, "customers")) == ([1, 2], [2])
     database.run("ALTER TABLE customers RENAME TO former")
     write(bare_site, customer(3))
-    assert "this connector has written into one before" in run(bare_site, code=UNREACHABLE)
+    assert "this connector has had one of its name before" in run(bare_site, code=UNREACHABLE)
     database.run("ALTER TABLE former RENAME TO customers")
     run(bare_site)
     assert ids(database, "customers") == [2, 3]

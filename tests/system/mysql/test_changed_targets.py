@@ -1,0 +1,27 @@
+"""The document of a connector names another table of MariaDB than before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import table_targets
+from tests.mariadb import Database, MariaDB
+from tests.site import Site
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def database(mariadb: MariaDB) -> Database:
+    return Database(mariadb)
+
+
+def test_the_next_rows_go_to_another_table_and_back(bare_site: Site, database: Database) -> None:
+    table_targets.check_next_rows_go_to_it_and_back(bare_site, database)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_all_rows_come_into_another_table_when_somebody_asks(
+    bare_site: Site, database: Database, several: bool
+) -> None:
+    table_targets.check_all_rows_come_into_it_when_somebody_asks(bare_site, database, several=several)

@@ -1,0 +1,55 @@
+"""A document that names another table of the same database, and the former one again: of every database alike."""
+
+from __future__ import annotations
+
+from tests.mariadb import Database as MariaDatabase
+from tests.postgres_tables import Database as PostgresDatabase
+from tests.site import Site
+from tests.table_connectors import apply, run, write
+
+Database = MariaDatabase | PostgresDatabase
+
+
+def ids(database: Database, table: str) -> list[int]:
+    return [number for (number,) in database.run(f"SELECT id FROM {table} ORDER BY id")]
+
+
+def begun(site: Site, database: Database, *, several: bool = False) -> None:
+    """Rows 0 to 19 are settled in `former`; with `several`, each second one in `beside`."""
+    for table in ("former", "latter", "beside"):
+        database.run(f"CREATE TABLE {table} (id bigint PRIMARY KEY, name varchar(99))")
+    write(site, *({"id": n, "name": "b" * (n % 2)} for n in range(20)))
+    into(site, database, "former", several=several)
+    assert "20 delivered" in run(site)
+
+
+def into(site: Site, database: Database, table: str, *, several: bool = False) -> None:
+    rules = (
+        [{"name": "odd", "when": "$.name = 'b'", "to": "beside"}, {"name": "even", "when": "$.name = ''"}]
+        if several
+        else []
+    )
+    apply(site, database.sink(table, mode="upsert"), **({"rules": rules} if rules else {}))
+
+
+def check_next_rows_go_to_it_and_back(site: Site, database: Database) -> None:
+    begun(site, database)
+    into(site, database, "latter")
+    write(site, {"id": 20, "name": "second"})
+    assert "1 delivered" in run(site)
+    into(site, database, "former")
+    write(site, {"id": 21, "name": "third"})
+    assert "1 delivered" in run(site)
+    into(site, database, "latter")
+    write(site, {"id": 22, "name": "fourth"})
+    assert "1 delivered" in run(site)
+    assert (ids(database, "former"), ids(database, "latter")) == ([*range(20), 21], [20, 22])
+
+
+def check_all_rows_come_into_it_when_somebody_asks(site: Site, database: Database, *, several: bool) -> None:
+    begun(site, database, several=several)
+    into(site, database, "latter", several=several)
+    site.waybill("offsets", "set", "a", str(site.folder / "a.log"), "0", "--yes")
+    assert "20 delivered" in run(site)
+    assert ids(database, "latter") == [*range(0, 20, 2 if several else 1)]
+    assert "nothing to move" in run(site)
