@@ -26,6 +26,13 @@ SELECT COUNT(*) FROM (
   UNION ALL SELECT GRANTEE, PRIVILEGE_TYPE, TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES
 ) one WHERE PRIVILEGE_TYPE = %s AND %s LIKE place
 """
+_FOLLOWING = """
+SELECT TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE UNIQUE_CONSTRAINT_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s
+  AND (DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION'))
+ORDER BY 1, 2
+"""
+"""Whose rows the server changes by itself when rows of this table go or get another key."""
 
 
 def probe_sink(options: Json) -> Iterator[ProbeResult]:
@@ -47,10 +54,19 @@ def _table_probed(asking: Cursor, given: MysqlSinkOptions) -> Iterator[ProbeResu
         yield ProbeResult(True, f"table {given.table} is there, engine {table.engine or 'none: it is a view'}")
         yield from _fits(asking, table, given)
         yield from rights(asking, table, given.table, OF_TABLE[given.mode], given.user)
+        if given.mode == "upsert":
+            yield from _following_rows(asking, table, given.table)
     elif given.create_table:
         yield from _made(asking, given)
     else:
         yield ProbeResult(False, f"table {given.table} does not exist")
+
+
+def _following_rows(asking: Cursor, table: MysqlTable, name: str) -> Iterator[ProbeResult]:
+    asking.execute(_FOLLOWING, (table.database, table.name))
+    for other, constraint in asking.fetchall():
+        untold = f"go or change with rows of table {name}, and no receipt tells of that"
+        yield ProbeResult(True, f"rows of table {other} {untold} (constraint {constraint})")
 
 
 def server_probed(asking: Cursor, where: str, *, may_be_read_only: bool = False) -> Iterator[ProbeResult]:

@@ -21,6 +21,7 @@ from connect_core.systems.mysql.making import make_markers, make_room
 from connect_core.systems.mysql.options import MysqlSinkOptions
 from connect_core.systems.mysql.rights import check_rights
 from connect_core.systems.mysql.table_writing import MysqlWriter
+from connect_core.systems.tables.named_targets import naming
 from connect_core.systems.tables.routing import Routing, TableShape
 
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
@@ -104,6 +105,7 @@ class MysqlConnection:
         where: str,
     ) -> None:
         self._database, self._tables, self._routing, self._where = database, tables, routing, where
+        self._server = f"{options.host}:{options.port}"
         self._markers = quoted(options.split(options.markers))
 
     def identity(self) -> TargetIdentity:
@@ -122,9 +124,12 @@ class MysqlConnection:
         return str(marker) or None
 
     def write(self, records: pa.RecordBatch) -> None:
-        with understood(self._where), self._database.cursor() as cursor:
+        """Of several tables, what is said of rows says which one it is."""
+        with self._database.cursor() as cursor:
             for part in self._routing.parts(records):
-                self._tables[part.table].write(cursor, part.records)
+                named = naming(part.table if len(self._tables) > 1 else "")
+                with named, understood(f"{self._server}/{part.table}"):
+                    self._tables[part.table].write(cursor, part.records)
 
     def commit(self, name: str, marker: str) -> None:
         with understood(self._where), self._database.cursor() as cursor:

@@ -17,6 +17,7 @@ from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import add_columns, create_table, tried
 from connect_core.systems.postgresql.options import PostgresSinkOptions, split_table
+from connect_core.systems.postgresql.relations import following_rows, partition_among
 from connect_core.systems.postgresql.rights import OF_MARKERS, OF_TABLE, missing
 from connect_core.systems.tables.fitting import there_are
 
@@ -33,6 +34,8 @@ def probe(role: Role, options: Json) -> Iterator[ProbeResult]:
             for found in _table_probed(database, asking, one):
                 known = len(several) == 1 or one.table in found.what
                 yield found if known else ProbeResult(found.ok, f"{one.table}: {found.what}")
+        if why := partition_among(asking, [one.table for one in several]):
+            yield ProbeResult(False, f"{why}: name one of both")
         if read_table(database, given.markers) is not None:
             yield from _rights(asking, given.markers, OF_MARKERS, given.user)
         else:
@@ -45,6 +48,8 @@ def _table_probed(database: connection, asking: cursor, given: PostgresSinkOptio
         yield ProbeResult(True, f"table {given.table} is there, oid {table.oid}")
         yield from _fits(database, table, given)
         yield from _rights(asking, given.table, OF_TABLE[given.mode], given.user)
+        if given.mode == "upsert":
+            yield from (ProbeResult(True, words) for words in following_rows(asking, given.table))
     elif given.create_table:
         yield from _made(database, asking, given)
     else:

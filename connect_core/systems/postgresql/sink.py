@@ -19,8 +19,10 @@ from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.fitting import columns_of, key_of
 from connect_core.systems.postgresql.making import LOCK, make_room
 from connect_core.systems.postgresql.options import PostgresSinkOptions
+from connect_core.systems.postgresql.relations import check_apart
 from connect_core.systems.postgresql.rights import check_rights
 from connect_core.systems.postgresql.table_writing import TableWriter
+from connect_core.systems.tables.named_targets import naming
 from connect_core.systems.tables.routing import Routing, TableShape
 
 _MISSING_STEP = "Create it, or name another one; the next attempt looks again"
@@ -44,7 +46,7 @@ class PostgresSink(TransactionSink):
                 make_room(database, one, struct_of(one.row_fields), self._where(name), beside)
             self._writers(database)
             if len(self._tables) > 1:
-                self._check_rights(database)
+                self._check_several(database)
             make_markers(database, self._options.markers, self.target)
 
     def invalid_rows(self, records: pa.RecordBatch) -> list[tuple[int, str, str]]:
@@ -68,8 +70,10 @@ class PostgresSink(TransactionSink):
         tables = enumerate(self._tables.items())
         return {name: _writer(database, one, self._where(name), number) for number, (name, one) in tables}
 
-    def _check_rights(self, database: connection) -> None:
-        """Of several tables: what one lacks would show when others have rows already."""
+    def _check_several(self, database: connection) -> None:
+        """What one of them lacks would show when others have rows already."""
+        with understood(self.target), database.cursor() as asking:
+            check_apart(asking, [*self._tables], self._options.address)
         for name, one in self._tables.items():
             with understood(self._where(name)), database.cursor() as asking:
                 check_rights(asking, one, self._where(name))
@@ -152,10 +156,17 @@ class PostgresConnection:
         with understood(self._where), self._database.cursor() as cursor:
             parts = self._routing.parts(records)
             for part in parts:
-                self._tables[part.table].put(cursor, part.records)
+                with self._named(part.table):
+                    self._tables[part.table].put(cursor, part.records)
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for part in parts:
                 self._tables[part.table].check(cursor)
+
+    @contextmanager
+    def _named(self, table: str) -> Iterator[None]:
+        """Of several tables: what is said of rows says which one it is."""
+        with naming(table if len(self._tables) > 1 else ""), understood(f"{self._options.address}/{table}"):
+            yield
 
     def commit(self, name: str, marker: str) -> None:
         with understood(self._where), self._database.cursor() as cursor:

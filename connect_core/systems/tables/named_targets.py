@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
+from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.plugin import Conflict, RuleTarget
 from connect_core.sdk.values import Json
 
@@ -24,6 +26,17 @@ def unfit_target(target: RuleTarget, checked: Callable[[str], str], markers: str
     if name.rpartition(".")[2] == whole_name(markers).rpartition(".")[2]:
         return "is the name of the table of markers: rows cannot go among these"
     return ""
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Who hears of a row that a table refuses hears which of several tables that was; empty: there is one."""
+    try:
+        yield
+    except RowsRefused as refusal:
+        if not table or table.rpartition(".")[2] in refusal.what:
+            raise
+        raise RowsRefused(refusal.kind, f"{refusal.what} (table {table})") from None
 
 
 def unnamed_table(sink: Json, system: str, whole_name: WholeName) -> Conflict | None:

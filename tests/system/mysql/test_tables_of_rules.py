@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -170,3 +171,30 @@ def test_tables_are_made_and_one_that_is_gone_is_not_made_again(bare_site: Site,
     database.run("RENAME TABLE former TO customers")
     run(bare_site)
     assert ids(database, "customers") == [2, 3]
+
+
+def test_who_holds_up_or_refuses_a_row_is_told_by_its_table(bare_site: Site, database: Database) -> None:
+    database.run(
+        "ALTER TABLE customers ADD CONSTRAINT tall CHECK (id > 5)",
+    )
+    write(bare_site, order(1), customer(1))
+    apply_rules(bare_site, database, lock_timeout_s=1, document={"errors": {"tolerance": "all"}})
+    with closing(database.connected()) as session, session.cursor() as locking:
+        locking.execute("LOCK TABLES customers WRITE")
+        said = run(bare_site, code=UNREACHABLE)
+        locking.execute("UNLOCK TABLES")
+    assert ("held a lock" in said, "customers]" in said) == (True, True)
+    run(bare_site)
+    assert f"(table {database.name}.customers)" in bare_site.waybill("dead-letters", "list", "a")
+
+
+def test_rows_that_the_server_changes_by_itself_are_told(bare_site: Site, database: Database) -> None:
+    database.run(
+        "ALTER TABLE orders ADD customer bigint",
+        "ALTER TABLE orders ADD CONSTRAINT of_customer"
+        " FOREIGN KEY (customer) REFERENCES customers (id) ON DELETE CASCADE",
+    )
+    write(bare_site, order(1))
+    apply_rules(bare_site, database, mode="upsert")
+    told = bare_site.waybill("check", "a.yaml", "--probe")
+    assert "rows of table orders go or change with rows of table customers, and no receipt tells of that" in told

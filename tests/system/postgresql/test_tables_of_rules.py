@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -329,3 +331,51 @@ def test_a_backfill_brings_what_was_there_before_its_rule(bare_site: Site, datab
     size = (bare_site.folder / "a.log").stat().st_size
     bare_site.waybill("backfill", "a", "--range", f"{partition}:0-{size}", "--engine", "inline")
     assert (ids(database, "orders"), ids(database, "customers")) == ([1, 2], [1, 2])
+
+
+def test_who_holds_up_or_refuses_a_row_is_told_by_its_table(bare_site: Site, database: Database) -> None:
+    database.run(
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE TRIGGER nothing BEFORE INSERT ON customers FOR EACH ROW EXECUTE FUNCTION nothing()",
+    )
+    write(bare_site, order(1), customer(1))
+    apply_rules(bare_site, database, lock_timeout_s=1, document={"errors": {"tolerance": "all"}})
+    with closing(database.connected()) as session, session.cursor() as locking:
+        locking.execute("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE")
+        said = run(bare_site, code=UNREACHABLE)
+        session.rollback()
+    assert ("held a lock" in said, "customers]" in said) == (True, True)
+    run(bare_site)
+    assert "leaves the row out (table public.customers)" in bare_site.waybill("dead-letters", "list", "a")
+
+
+def test_rows_that_the_server_changes_by_itself_are_told(bare_site: Site, database: Database) -> None:
+    database.run(
+        "ALTER TABLE orders ADD customer bigint",
+        "ALTER TABLE orders ADD CONSTRAINT of_customer"
+        " FOREIGN KEY (customer) REFERENCES customers (id) ON DELETE CASCADE",
+    )
+    write(bare_site, order(1))
+    apply_rules(bare_site, database, mode="upsert")
+    told = bare_site.waybill("check", "a.yaml", "--probe")
+    assert "rows of table orders go or change with rows of table customers, and no receipt tells of that" in told
+
+
+def test_a_table_and_its_partition_are_refused(bare_site: Site, database: Database) -> None:
+    """Of two records of a key the last would not count: tables are written one after the other."""
+    database.run(
+        "DROP TABLE customers",
+        "CREATE TABLE customers (id bigint PRIMARY KEY, email text) PARTITION BY RANGE (id)",
+        "CREATE TABLE guests PARTITION OF customers FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE members PARTITION OF customers FOR VALUES FROM (100) TO (200)",
+    )
+    write(bare_site, customer(1))
+    tables = {**TABLES, "guests": deepcopy(TABLES["customers"])}
+    guests = {"name": "guests", "when": "$.kind = 'guest'", "to": "guests"}
+    apply_rules(bare_site, database, [*RULES, guests], tables, mode="upsert")
+    assert "Table public.guests is a partition of table public.customers" in run(bare_site, code=2)
+    assert "guests is a partition of table customers: name one of both" in probed(bare_site)
+    members = {"name": "members", "when": "$.kind = 'member'", "to": "members"}
+    tables = {**ORDERS, "guests": TABLES["customers"], "members": deepcopy(TABLES["customers"])}
+    apply_rules(bare_site, database, [RULES[0], guests, members], tables, mode="upsert")
+    run(bare_site)
