@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 import pymysql
 import pytest
 
-from tests.faults.kit.filling import ROWS, Filling, FillingFaults
+from tests.faults.kit.filling import ROWS, TABLES, Filling, FillingFaults
 from tests.faults.kit.filling_several import SeveralFilling, SeveralFillingFaults
 from tests.faults.kit.journeys import SHORT_LEASES, TRY_AGAIN
 from tests.faults.kit.processes import ended
@@ -25,10 +25,11 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 @pytest.fixture
 def filling(bare_site: Site, mariadb: MariaDB) -> Filling:
     database = Database(mariadb)
-    database.run(
-        "CREATE TABLE t (number bigint AUTO_INCREMENT UNIQUE, place varchar(9), n bigint, v bigint,"
-        " PRIMARY KEY (place, n))"
-    )
+    for table in TABLES:
+        database.run(
+            f"CREATE TABLE {table} (number bigint AUTO_INCREMENT UNIQUE, place varchar(9), n bigint, v bigint,"
+            " PRIMARY KEY (place, n))"
+        )
     bare_site.settings.update(SHORT_LEASES)
     return Filling(bare_site, "MySQL", database, _killing)
 
@@ -95,9 +96,4 @@ def test_the_server_is_killed(
 
 
 class TestTwoTables(SeveralFillingFaults):
-    @pytest.mark.parametrize("written", [0, 2_000])
-    def test_a_process_killed_between_the_rows_of_two_tables(
-        self, several: SeveralFilling, row: FaultRow, written: int
-    ) -> None:
-        several.kill_between_tables(written, row)
-        several.check(row)
+    pass

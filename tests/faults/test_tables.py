@@ -9,10 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.kit.filling import Filling, FillingFaults
+from tests.faults.kit.filling import TABLES, Filling, FillingFaults
 from tests.faults.kit.filling_several import SeveralFilling, SeveralFillingFaults
 from tests.faults.kit.journeys import SHORT_LEASES
-from tests.faults.rows import FaultRow
 from tests.postgres_tables import Database
 from tests.site import Site
 
@@ -22,7 +21,8 @@ pytestmark = [pytest.mark.server, pytest.mark.fault]
 @pytest.fixture
 def filling(bare_site: Site, postgres_url: str) -> Filling:
     database = Database(postgres_url)
-    database.run("CREATE TABLE t (number bigserial, place text, n bigint, v bigint, PRIMARY KEY (place, n))")
+    for table in TABLES:
+        database.run(f"CREATE TABLE {table} (number bigserial, place text, n bigint, v bigint, PRIMARY KEY (place, n))")
     bare_site.settings.update(SHORT_LEASES)
     return Filling(bare_site, "PostgreSQL", database, _terminating)
 
@@ -61,9 +61,4 @@ class TestTheTable(FillingFaults):
 
 
 class TestTwoTables(SeveralFillingFaults):
-    @pytest.mark.parametrize("written", [0, 2_000])
-    def test_a_process_killed_between_the_rows_of_two_tables(
-        self, several: SeveralFilling, row: FaultRow, written: int
-    ) -> None:
-        several.kill_between_tables(written, row)
-        several.check(row)
+    pass

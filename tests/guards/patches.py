@@ -25,6 +25,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
+_SUITES = ("connect_core/sdk/testing", "tests/faults/kit")
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ def apply(guard: Guard, folder: Path, *options: str) -> str:
 
 
 def is_there(test: str, root: Path = ROOT) -> bool:
-    """Whether the named test stands in its file, or in a suite that its class inherits (connect_core.sdk.testing)."""
+    """Whether the named test stands in its file, or in a suite that its class inherits: of the SDK, or of faults."""
     file, _, rest = test.partition("::")
     owner, _, name = rest.partition("[")[0].rpartition("::")
     here = dict(_tests(root / file))
-    suites = [one for path in (root / "connect_core" / "sdk" / "testing").glob("*.py") for one in _tests(path)]
+    suites = [one for folder in _SUITES for path in (root / folder).glob("*.py") for one in _tests(path)]
     known = dict(suites) | here
     return f"{owner}.{name}".lstrip(".") in here or any(f"{base}.{name}" in known for base in _bases(owner, known))
 

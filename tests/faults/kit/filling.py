@@ -22,6 +22,7 @@ from tests.site import Site
 ROWS = 8_000
 STEPS = ("found", "planned", "lane-started", "batch-written", "before-receipt", "executed", "settled")
 PLACES = ("north", "south")
+TABLES = ("t", "other")
 FIELDS = {"place": "text", "n": "int64", "v": "int64"}
 
 
@@ -35,7 +36,7 @@ class Tables(Protocol):
 
 @dataclass
 class Filling:
-    """Two files of lines into one table."""
+    """Two files of lines into a table, which the document names."""
 
     site: Site
     system: str
@@ -46,6 +47,7 @@ class Filling:
     changes: dict[str, dict[int, int]] = field(default_factory=lambda: {place: {} for place in PLACES})
     """Of change events: the rows that there are, by place and number."""
     written: int = 0
+    table: str = "t"
 
     @property
     def where(self) -> str:
@@ -57,7 +59,7 @@ class Filling:
             "fill",
             {
                 "source": {"file": {"path": "logs/*.log"}},
-                "sink": self.database.sink("t", **sink),
+                "sink": self.database.sink(self.table, **sink),
                 "parse": {"format": form, "fields": FIELDS},
                 "limits": {"range_records": 1_500},
                 "tasks": 2,
@@ -88,13 +90,14 @@ class Filling:
         attempts.run_until_done(self.site, "fill")
 
     def check(self, row: FaultRow) -> None:
-        """Each row once, and those of a file in its order."""
-        found: dict[str, list[int]] = {place: [] for place in PLACES}
-        for place, n in self.database.run("SELECT place, n FROM t ORDER BY number"):
-            found[place].append(n)
-        expected = Counter(range(self.written))
-        row.lost = sum(sum((expected - Counter(numbers)).values()) for numbers in found.values())
-        row.repeated = sum(sum((Counter(numbers) - expected).values()) for numbers in found.values())
+        """Each row once in one of the tables, and those of a file in its order."""
+        found: dict[tuple[str, str], list[int]] = {(place, table): [] for place in PLACES for table in TABLES}
+        for table in TABLES:
+            for place, n in self.database.run(f"SELECT place, n FROM {table} ORDER BY number"):
+                found[place, table].append(n)
+        expected = Counter((place, n) for place in PLACES for n in range(self.written))
+        there = Counter((place, n) for (place, _), numbers in found.items() for n in numbers)
+        row.lost, row.repeated = sum((expected - there).values()), sum((there - expected).values())
         row.reordered = sum(numbers != sorted(numbers) for numbers in found.values())
         assert (row.lost, row.repeated, row.reordered) == (0, 0, 0)
         receipts = self.site.json("receipts", "fill", "--last", "1000")["receipts"]
@@ -232,3 +235,25 @@ class FillingFaults:
         filling.run_until_done()
         row.moves_again()
         filling.check_refused(row, 40)
+
+    @pytest.mark.parametrize("number", range(4))
+    @pytest.mark.fault(costly=True)
+    def test_another_table_and_back_with_kills(
+        self, filling: Filling, row: FaultRow, seeded: random.Random, number: int
+    ) -> None:
+        """The document names both in turn, also while a range is open: that is finished where it was begun."""
+        words = "SIGKILL at random steps, and the document names another table"
+        row.describe(words, where=filling.where, database="SQLite")
+        row.strikes()
+        for turn in range(6):
+            filling.table = TABLES[turn % 2]
+            filling.feed(500)
+            filling.apply()
+            if seeded.random() < 0.7:
+                filling.site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+            with filling.start() as driver:
+                ended(driver)
+        filling.run_until_done()
+        row.moves_again()
+        assert all(filling.database.run(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES)
+        filling.check(row)

@@ -55,24 +55,6 @@ class SeveralFilling:
     def run_until_done(self) -> None:
         attempts.run_until_done(self.site, "fill")
 
-    def kill_between_tables(self, written: int, row: FaultRow) -> None:
-        """Of the process that waits for `t`, and has written rows into `u`, to which the first record of a batch goes.
-        So many rows were written before."""
-        row.describe("SIGKILL between the rows of two tables", where=self.where, database="SQLite")
-        self.apply()
-        self.feed(written)
-        self.run_until_done()
-        self.feed(500)
-        with closing(self.database.connected()) as other, other.cursor() as cursor:
-            cursor.execute(self.lock)
-            with self.start() as driver:
-                wait_for(lambda: self.database.run(self.waiting), "a writer that waits for the other table")
-                driver.kill()
-                ended(driver)
-            row.strikes()
-        self.run_until_done()
-        row.moves_again()
-
     def check(self, row: FaultRow) -> None:
         """Each row once, in the table that its rule names."""
         row.lost = row.repeated = 0
@@ -102,6 +84,28 @@ class SeveralFillingFaults:
             ended(driver)
         row.strikes()
         several.feed(500)
+        several.run_until_done()
+        row.moves_again()
+        several.check(row)
+
+    @pytest.mark.parametrize("written", [0, 2_000])
+    def test_a_process_killed_between_the_rows_of_two_tables(
+        self, several: SeveralFilling, row: FaultRow, written: int
+    ) -> None:
+        """It waits for `t`, and has written rows into `u`, to which the first record of a batch goes. So many rows were
+        written before."""
+        row.describe("SIGKILL between the rows of two tables", where=several.where, database="SQLite")
+        several.apply()
+        several.feed(written)
+        several.run_until_done()
+        several.feed(500)
+        with closing(several.database.connected()) as other, other.cursor() as cursor:
+            cursor.execute(several.lock)
+            with several.start() as driver:
+                wait_for(lambda: several.database.run(several.waiting), "a writer that waits for the other table")
+                driver.kill()
+                ended(driver)
+            row.strikes()
         several.run_until_done()
         row.moves_again()
         several.check(row)
