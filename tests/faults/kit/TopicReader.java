@@ -5,6 +5,7 @@ import java.util.Base64;
 import java.util.TreeSet;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -22,7 +23,7 @@ public class TopicReader {
         BufferedReader topics = new BufferedReader(new InputStreamReader(System.in));
         for (String topic = topics.readLine(); topic != null; topic = topics.readLine()) {
             try {
-                for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
+                for (MessageQueue queue : queuesOf(consumer, topic)) {
                     print(consumer, queue, out);
                 }
                 out.println(".");
@@ -32,6 +33,20 @@ public class TopicReader {
             out.flush();
         }
         consumer.shutdown();
+    }
+
+    /** A client that waits for its name server for three seconds says that there is no such topic. */
+    private static TreeSet<MessageQueue> queuesOf(DefaultMQPullConsumer consumer, String topic) throws Exception {
+        for (int left = 4; ; left--) {
+            try {
+                return new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic));
+            } catch (MQClientException error) {
+                if (left == 0) {
+                    throw error;
+                }
+                Thread.sleep(1000);
+            }
+        }
     }
 
     private static void print(DefaultMQPullConsumer consumer, MessageQueue queue, PrintStream out) throws Exception {

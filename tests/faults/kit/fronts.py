@@ -27,10 +27,10 @@ class Line:
         Looks again until one alone is found: the kernel's list of connections misses some while others come and go,
         and a child has the socket too between fork and exec. `OSError`: the client has closed the connection.
         """
-        here, there = self.client.getsockname(), self.client.getpeername()
         found: list[int] = []
 
         def found_one() -> bool:
+            here, there = self.client.getsockname(), self.client.getpeername()
             connections = psutil.net_connections("tcp4")
             if any(one.laddr == here and one.raddr == there and one.status == _CLOSED for one in connections):
                 raise ConnectionAbortedError("the client has closed its connection")
