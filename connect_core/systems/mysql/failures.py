@@ -27,6 +27,7 @@ _OF_ROWS = {
     1644: "RaisedByTrigger",
 }
 """By number the kind of a refusal, also where it is a warning."""
+_FOREIGN_KEY = (1451, 1452)
 _RAISED = {
     **dict.fromkeys((*range(3142, 3159), *range(4035, 4046)), "WrongValue"),
     1301: "TooLong",
@@ -61,6 +62,8 @@ _MEANWHILE = (1050, 1060)
 """There is such a table, such a column."""
 _NO_LOCK = (1213, 1205, 1317, 1969)
 _AT_ROW = re.compile(r" at row \d+$")
+_FOREIGN = re.compile(r", CONSTRAINT `([^`]+)` FOREIGN KEY ")
+"""No value is in such a message."""
 _CONSTRAINT = re.compile(r"^(?:CONSTRAINT|Check constraint) [`']([^`']+)[`'] ")
 
 
@@ -148,6 +151,8 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
 def _refusal(error: pymysql.Error) -> str:
     """Of what the server says only the name of a constraint, a key or a column: all before it may be a value."""
     said = str(error.args[1]) if len(error.args) > 1 else ""
+    if number_of(error) in _FOREIGN_KEY and (key := _FOREIGN.search(said)):
+        return f"Constraint {key[1]} forbids the row: a row that it needs is not there, or one needs it"
     if found := _CONSTRAINT.match(said):
         return f"Constraint {found[1]} forbids the row"
     for word in ("key", "column"):

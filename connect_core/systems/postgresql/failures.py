@@ -28,6 +28,8 @@ _NO_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf en
 _NO_DATABASE = 'FATAL:  database "'
 _NO_TLS = ("SSL", "certificate", "private key file")
 _FORBIDDEN, _UNSUPPORTED = "42501", ("0A000", "42809")
+_FOREIGN_KEY = "23503"
+_NOT_THERE = ": a row that it needs is not there, or stands in a part of its batch that was refused, too"
 _BUSY = {
     "40001": "Another transaction was in the way",
     "40P01": "Two transactions waited for each other",
@@ -120,7 +122,8 @@ def _kind(error: psycopg2.Error) -> str:
 def _refusal(error: psycopg2.Error) -> str:
     said = error.diag
     if said.constraint_name:
-        return f"Constraint {said.constraint_name} of table {said.table_name} forbids the row"
+        why = _NOT_THERE if error.pgcode == _FOREIGN_KEY else ""
+        return f"Constraint {said.constraint_name} of table {said.table_name} forbids the row{why}"
     if said.column_name:
         return f"Column {said.column_name} of table {said.table_name} does not take its value"
     return "The table does not take one of its values"

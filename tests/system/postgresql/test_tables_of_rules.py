@@ -141,6 +141,21 @@ def test_a_row_is_there_before_the_one_that_needs_it(bare_site: Site, database: 
     assert "100 delivered" in run(bare_site)
 
 
+def test_beside_a_bad_row_one_that_waits_for_another_is_a_dead_letter(bare_site: Site, database: Database) -> None:
+    """Which is brought by a replay."""
+    database.run(
+        "ALTER TABLE orders ADD FOREIGN KEY (id) REFERENCES customers DEFERRABLE INITIALLY DEFERRED",
+        "ALTER TABLE customers ADD CHECK (email <> 'bad')",
+    )
+    write(bare_site, order(1), customer(9, "bad"), customer(1))
+    apply_rules(bare_site, database, document={"errors": {"tolerance": "all"}})
+    assert "1 delivered" in run(bare_site)
+    assert "a row that it needs is not there" in bare_site.waybill("dead-letters", "list", "a")
+    assert (ids(database, "orders"), ids(database, "customers")) == ([], [1])
+    bare_site.waybill("dead-letters", "replay", "a", "--yes", "--engine", "inline")
+    assert (ids(database, "orders"), ids(database, "customers")) == ([1], [1])
+
+
 def test_changes_of_two_tables_are_done_to_two_tables(bare_site: Site, database: Database) -> None:
     """Deletes and new keys, too."""
     of_tables = []

@@ -21,6 +21,13 @@ SECRET = "secret"
         (1366, f"Incorrect integer value: '{SECRET}' for column `d`.`t`.`n` at row 1", "WrongValue", "Column n does"),
         (4025, "CONSTRAINT `few` failed for `d`.`t`", "CheckViolation", "Constraint few forbids"),
         (3819, "Check constraint 'few' is violated.", "CheckViolation", "Constraint few forbids"),
+        (
+            1452,
+            "Cannot add or update a child row: a foreign key constraint fails (`d`.`t`, CONSTRAINT `of_order` FOREIGN"
+            " KEY (`n`) REFERENCES `orders` (`id`))",
+            "ForeignKeyViolation",
+            "Constraint of_order forbids the row: a row that it needs is not there",
+        ),
         (1644, SECRET, "RaisedByTrigger", "The table does not take one of its values"),
         (1292, f"Incorrect datetime value: '{SECRET}'", "WrongValue", "The table does not take one of its values"),
     ],
