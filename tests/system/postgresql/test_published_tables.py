@@ -72,6 +72,19 @@ def test_rows_of_a_table_of_a_publication_of_others_that_joins_come(
     assert "nothing to move" in run(bare_site)
 
 
+def test_a_table_that_is_made_again_in_a_publication_of_all_tables_is_told(bare_site: Site, database: Database) -> None:
+    database.run(TABLE.format("a"), TABLE.format("b"), FILL.format("a"), "CREATE PUBLICATION everything FOR ALL TABLES")
+    to_file(bare_site, database, "a", "b", snapshot="initial", publication="everything")
+    run(bare_site)
+    database.run("ALTER TABLE b ADD more int", "INSERT INTO b VALUES (1, 'x')", "TRUNCATE a", FILL.format("a"))
+    assert "22 delivered" in run(bare_site)
+    database.run("DROP TABLE a", TABLE.format("a"), "INSERT INTO a VALUES (7, 'new')")
+    assert "public.a was not in the publication for a while, or was altered in it" in run(bare_site, code=5)
+    run(bare_site, "--accept-gaps")
+    run(bare_site)
+    assert '"op":"r"' in lines(bare_site, "a")[-1]
+
+
 def test_of_who_wants_changes_alone_nothing_else_of_a_table_that_joins_comes(
     bare_site: Site, database: Database
 ) -> None:

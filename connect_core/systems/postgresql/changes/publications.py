@@ -34,8 +34,14 @@ FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_cla
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE pubname = %(publication)s
   AND (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
+UNION ALL
+SELECT concat_ws('.', n.nspname, c.relname), c.oid::text
+FROM pg_publication p JOIN pg_class c ON p.puballtables JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE pubname = %(publication)s
+  AND (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%(schemas)s::text[], %(tables)s::text[]))
 """
-"""Numbers that the publication, and its entry for each table, get when they are made or altered."""
+"""Numbers that the publication, and its entry for each table, get when they are made or altered. One of all tables has
+no entries: there a table itself has a number."""
 _NARROWED = """
 SELECT n.nspname, c.relname
 FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
