@@ -29,7 +29,7 @@ _NO_DATABASE = 'FATAL:  database "'
 _NO_TLS = ("SSL", "certificate", "private key file")
 _FORBIDDEN, _UNSUPPORTED = "42501", ("0A000", "42809")
 _FOREIGN_KEY = "23503"
-_NOT_THERE = ": a row that it needs is not there, or stands in a part of its batch that was refused, too"
+_NOT_THERE = ": a row that it needs is not there, or is in a part of its batch that was refused, too"
 _BUSY = {
     "40001": "Another transaction was in the way",
     "40P01": "Two transactions waited for each other",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,25 @@ def test_rows_of_a_table_of_a_publication_of_others_that_joins_come(
     assert contradictions(lines(bare_site, "b")) == 0
     assert len(lines(bare_site, "a")) == 20
     assert "nothing to move" in run(bare_site)
+
+
+def test_rows_have_the_generated_columns_that_are_published(bare_site: Site, database: Database) -> None:
+    database.run(
+        TABLE.format("a"),
+        "ALTER TABLE a ADD twice int GENERATED ALWAYS AS (id * 2) STORED, ADD half int GENERATED ALWAYS AS (id / 2)",
+        "CREATE PUBLICATION everything FOR ALL TABLES WITH (publish_generated_columns = stored)",
+        "INSERT INTO a (id) VALUES (1)",
+    )
+    to_file(bare_site, database, "a", snapshot="initial", publication="everything")
+    told = probed(bare_site)
+    assert ("a.half is generated" in told, "a.twice is generated" in told) == (True, False)
+    run(bare_site)
+    database.run("INSERT INTO a (id) VALUES (2)")
+    run(bare_site)
+    assert [json.loads(line)["after"] for line in lines(bare_site, "a")] == [
+        {"id": 1, "note": None, "twice": 2},
+        {"id": 2, "note": None, "twice": 4},
+    ]
 
 
 def test_a_table_that_is_made_again_in_a_publication_of_all_tables_is_told(bare_site: Site, database: Database) -> None:

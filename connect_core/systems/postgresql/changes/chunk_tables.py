@@ -24,12 +24,15 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_index i
   ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
-LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  AND (a.attgenerated = '' OR a.attgenerated = 's' AND EXISTS (
+    SELECT FROM pg_publication p WHERE p.pubname = %s AND to_jsonb(p) ->> 'pubgencols' = 's'))
 LEFT JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
 WHERE n.nspname = %s AND c.relname = %s ORDER BY a.attnum
 """
-"""Of each column whether it is of the key, and its type's name where that is none of the server's own."""
+"""Of each column whether it is of the key, and its type's name where that is none of the server's own. Of
+generated columns those that the log has: since PostgreSQL 18 a publication may ask for the ones that are stored."""
 _KEY = "key of "
 _ROWS = """
 SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -68,7 +71,7 @@ class ChunkTable(NamedTuple):
 def described(asking: cursor, options: PostgresChangesOptions, place: Place, where: str) -> ChunkTable | None:
     """None where there is none. Raises ConfigError and Refused for one whose rows cannot be read chunk by chunk.
     Locks nothing."""
-    asking.execute(_COLUMNS, place)
+    asking.execute(_COLUMNS, (options.publication_name, *place))
     found = asking.fetchall()
     if not found:
         return None

@@ -58,7 +58,10 @@ WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[])
 """
 _GENERATED = f"""
 SELECT n.nspname, c.relname, a.attname {_OF_OURS.replace("WHERE", "JOIN pg_attribute a ON a.attrelid = c.oid WHERE")}
-AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> '' ORDER BY 1, 2, a.attnum
+AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> ''
+AND (a.attgenerated = 'v' OR NOT EXISTS (
+  SELECT FROM pg_publication p WHERE p.pubname = %s AND to_jsonb(p) ->> 'pubgencols' = 's'))
+ORDER BY 1, 2, a.attnum
 """
 _UNREADABLE = f"SELECT n.nspname, c.relname {_OF_OURS} AND NOT has_table_privilege(c.oid, 'SELECT')"
 _HIDDEN = f"SELECT n.nspname, c.relname {_OF_OURS} AND row_security_active(c.oid)"
@@ -213,7 +216,7 @@ def tables_of(asking: cursor, options: PostgresChangesOptions) -> list[tuple[str
 
 def generated_columns(asking: cursor, options: PostgresChangesOptions) -> list[str]:
     """Of the tables: the log does not have them."""
-    asking.execute(_GENERATED, _columns(tables_of(asking, options)))
+    asking.execute(_GENERATED, (*_columns(tables_of(asking, options)), options.publication_name))
     return [".".join(one) for one in asking.fetchall()]
 
 
