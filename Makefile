@@ -20,7 +20,7 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 
 # More processes than processors: many tests wait for a clock, or for servers.
 test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
-	@$(RUN) -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+	@$(RUN) -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 # mypy keeps one processor busy for half a minute when nothing is cached: the tests run beside it.
 check: ready  ## for daily work: lint, unit tests, and the contract tests that need no server

@@ -1,5 +1,5 @@
 """Which process of a parallel session runs which files: those that need the same costly server run in one process, so
-that it is started once; those that need RocketMQ, of which each process has its own, run in two."""
+that it is started once; those that need RocketMQ, of which each process has its own, run in three."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that need the same costly server run in one process, those that need RocketMQ in two."""
+"""Files that need the same costly server run in one process, those that need RocketMQ in three."""
 
 from __future__ import annotations
 
