@@ -16,7 +16,7 @@ from connect_core.sdk.plugin import RowsLeft
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable, about_rows, check_tables, described
-from connect_core.systems.postgresql.changes.holders import who_has_locked, who_is_open
+from connect_core.systems.postgresql.changes.holders import NEWEST, who_has_locked, who_is_open
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.publications import require_tables, tables_of, words
@@ -50,8 +50,6 @@ _WAIT_S, _AGAIN_S = 5.0, 0.01
 """How long a look waits for transactions that were open at the watermark."""
 
 _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ"
-_NEWEST = "SELECT pg_current_xact_id()::text::bigint"
-"""Above the number of each transaction that had one before."""
 _ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
 """Whether all up to this number have ended, for who looks from now on."""
 
@@ -226,7 +224,7 @@ def _held(asking: cursor, options: PostgresChangesOptions, table: ChunkTable, pl
 def _wait_for_others(asking: cursor) -> None:
     """Until all transactions have ended that write, and were open at the watermark: a commit is in the log before
     others see it. Only what is in the log behind the watermark is unknown to who reads from now on."""
-    asking.execute(_NEWEST)
+    asking.execute(NEWEST)
     [newest] = asking.fetchone() or (0,)
     until = clock.monotonic() + _WAIT_S
     while True:

@@ -6,6 +6,8 @@ from typing import Any
 
 from psycopg2.extensions import cursor
 
+NEWEST = "SELECT pg_current_xact_id()::text::bigint"
+"""Above the number of each transaction that had one before."""
 _OPEN = """
 SELECT pid, seconds FROM (
   SELECT pid, extract(epoch FROM clock_timestamp() - xact_start), age(backend_xid)

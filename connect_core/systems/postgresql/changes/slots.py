@@ -13,6 +13,7 @@ from psycopg2.extensions import cursor
 from connect_core import clock
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.postgresql.catalog import quoted_name
+from connect_core.systems.postgresql.changes.holders import NEWEST, who_is_open
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.snapshots import CHUNK, REQUEST, counted, prefix
 from connect_core.systems.postgresql.connecting import replicating
@@ -141,10 +142,12 @@ def make_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> No
     try:
         asking.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (options.slot_name, PLUGIN))
     except psycopg2.errors.QueryCanceled:
+        asking.execute(NEWEST)
+        who = who_is_open(asking, *(asking.fetchone() or (0,)))
         raise Unreachable(
-            f"No slot was made within {options.statement_timeout_s:g} s: transactions are open that had begun before",
+            f"No slot was made within {options.statement_timeout_s:g} s: {who}",
             where=where,
-            next_step="Find them in pg_stat_activity (xact_start) and pg_prepared_xacts, and end them or wait",
+            next_step="End it, or wait: a slot begins where no transaction is open that had begun before",
         ) from None
     asking.execute("RESET lock_timeout")
 
