@@ -14,12 +14,14 @@ _NONE: Mapping[str, TargetIdentity] = MappingProxyType({})
 class TargetIdentity(NamedTuple):
     """`rows` tells the target from every other one that its name can mean, `markers` the same of where markers stand.
     `accepted`: a person has said that this target has the rows of the former one; `accepting` is how a person says so,
-    for errors. `beside`: the same, by their names, of further targets that are written in the same transactions."""
+    for errors. `beside`: the same, by their names, of further targets that are written in the same transactions; of one
+    that `has_rows` this connection has written some."""
 
     rows: str
     markers: str
     accepted: bool = False
     accepting: str = ""
+    has_rows: bool = True
     beside: Mapping[str, TargetIdentity] = _NONE
 
 

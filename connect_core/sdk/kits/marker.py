@@ -74,8 +74,8 @@ class Marker(TargetProgress):
     def kept_in(self, target: str, here: TargetIdentity | None) -> Self:
         if here is None:
             return replace(self, target=target)
-        beside = {name: one.rows for name, one in here.beside.items()}
-        return replace(self, target=target, rows_in=here.rows, stands_in=here.markers, beside=beside)
+        known = {name: one.rows for name, one in here.beside.items() if one.has_rows or name in self.beside}
+        return replace(self, target=target, rows_in=here.rows, stands_in=here.markers, beside=known)
 
     def written(self, records: int, first: int, end: int) -> Self:
         """After so many records more, one behind the other, with offsets in [first, end). Some may have been refused

@@ -105,13 +105,15 @@ class MysqlConnection:
         where: str,
     ) -> None:
         self._database, self._tables, self._routing, self._where = database, tables, routing, where
+        self._with_rows = set[str]()
         self._server = f"{options.host}:{options.port}"
         self._markers = quoted(options.split(options.markers))
 
     def identity(self) -> TargetIdentity:
         """Nothing that lasts tells a table that was altered from another one of its name. But which tables there are
         beside the sink's own one is in the marker: none of these is made again when it is gone."""
-        return TargetIdentity("", "", beside=dict.fromkeys([*self._tables][1:], _NAMED))
+        beside = {name: _NAMED._replace(has_rows=name in self._with_rows) for name in [*self._tables][1:]}
+        return TargetIdentity("", "", beside=beside)
 
     def begin(self, name: str) -> str | None:
         """An empty marker locks the name where there is none yet: whoever begins with it waits."""
@@ -130,6 +132,7 @@ class MysqlConnection:
                 named = naming(part.table if len(self._tables) > 1 else "")
                 with named, understood(f"{self._server}/{part.table}"):
                     self._tables[part.table].write(cursor, part.records)
+                self._with_rows.add(part.table)
 
     def commit(self, name: str, marker: str) -> None:
         with understood(self._where), self._database.cursor() as cursor:

@@ -118,12 +118,17 @@ class PostgresConnection:
         self._database, self._tables, self._routing = database, tables, routing
         self._options, self._where = options, where
         self._markers = quoted(options.markers)
+        self._with_rows = set[str]()
 
     def identity(self) -> TargetIdentity:
         """By oids. A table that was written in this transaction is locked: nobody can give its name to another one."""
         markers, *oids = self._oids([self._options.markers, *self._tables])
         own, *others = (self._identified(oid, markers) for oid in oids)
-        return own._replace(beside=dict(zip([*self._tables][1:], others, strict=True)))
+        beside = {
+            name: one._replace(has_rows=name in self._with_rows)
+            for name, one in zip([*self._tables][1:], others, strict=True)
+        }
+        return own._replace(beside=beside)
 
     def _oids(self, names: Sequence[str]) -> Sequence[int]:
         with understood(self._where), self._database.cursor() as cursor:
@@ -158,6 +163,7 @@ class PostgresConnection:
             for part in parts:
                 with self._named(part.table):
                     self._tables[part.table].put(cursor, part.records)
+                self._with_rows.add(part.table)
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for part in parts:
                 self._tables[part.table].check(cursor)

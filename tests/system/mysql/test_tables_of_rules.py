@@ -198,3 +198,17 @@ def test_rows_that_the_server_changes_by_itself_are_told(bare_site: Site, databa
     apply_rules(bare_site, database, mode="upsert")
     told = bare_site.waybill("check", "a.yaml", "--probe")
     assert "rows of table orders go or change with rows of table customers, and no receipt tells of that" in told
+
+
+def test_a_table_that_never_had_a_row_is_made_again(bare_site: Site, database: Database) -> None:
+    database.run("DROP TABLE orders, customers")
+    write(bare_site, order(1))
+    apply_rules(bare_site, database, create_table=True)
+    run(bare_site)
+    database.run("DROP TABLE customers")
+    write(bare_site, order(2))
+    run(bare_site)
+    database.run("DROP TABLE customers")
+    write(bare_site, customer(3))
+    run(bare_site)
+    assert (ids(database, "orders"), ids(database, "customers")) == ([1, 2], [3])

@@ -394,3 +394,17 @@ def test_a_table_and_its_partition_are_refused(bare_site: Site, database: Databa
     tables = {**ORDERS, "guests": TABLES["customers"], "members": deepcopy(TABLES["customers"])}
     apply_rules(bare_site, database, [RULES[0], guests, members], tables, mode="upsert")
     run(bare_site)
+
+
+def test_a_table_that_never_had_a_row_is_made_again(bare_site: Site, database: Database) -> None:
+    database.run("DROP TABLE orders, customers")
+    write(bare_site, order(1))
+    apply_rules(bare_site, database, create_table=True)
+    run(bare_site)
+    database.run("DROP TABLE customers")
+    write(bare_site, order(2))
+    run(bare_site)
+    database.run("DROP TABLE customers")
+    write(bare_site, customer(3))
+    run(bare_site)
+    assert (ids(database, "orders"), ids(database, "customers")) == ([1, 2], [3])
