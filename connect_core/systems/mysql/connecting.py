@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pymysql
 from pymysql.connections import Connection
+from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError
 from connect_core.systems.mysql.failures import reached
@@ -64,6 +65,13 @@ def server_of(database: Connection[Any]) -> MysqlServer:
         asking.execute("SELECT VERSION(), @@max_allowed_packet")
         version, most = asking.fetchone() or ("", 0)
     return MysqlServer(version, "mariadb" in version.lower(), int(most))
+
+
+def server_uid(asking: Cursor) -> str:
+    """As the server calls itself: MySQL by a number that its data have, MariaDB by one of its machine and port; empty
+    where it does not (MariaDB before 10.6)."""
+    asking.execute("SHOW VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')")
+    return next((str(uid) for _, uid in asking.fetchall()), "")
 
 
 def _place(options: MysqlOptions) -> dict[str, Any]:

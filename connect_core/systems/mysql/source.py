@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from connect_core.errors import DataError
-from connect_core.systems.mysql.connecting import connected
+from connect_core.systems.mysql.connecting import connected, server_uid
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table, tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
@@ -20,7 +20,7 @@ from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
-from connect_core.systems.tables.reading import TableRows
+from connect_core.systems.tables.reading import ServerNames, TableRows
 from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
 from connect_core.systems.tables.whole import WholeTable
@@ -36,12 +36,18 @@ class _Rows(TableRows[MysqlSourceTable]):
         name = ".".join(options.split(options.table))
         super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources, database)
         self._options = options
+        self._names_of_server: ServerNames | None = None
 
     def connect(self) -> Connection[Any]:
         return connected(self._options, self._where)
 
     def understood(self) -> AbstractContextManager[None]:
         return understood(self._where)
+
+    def server(self, asking: Cursor) -> ServerNames:
+        if self._names_of_server is None:
+            self._names_of_server = ServerNames(f"{self._options.host}:{self._options.port}", server_uid(asking))
+        return self._names_of_server
 
     def table(self, asking: Cursor) -> MysqlSourceTable:
         return read_source_table(asking, self._options)
@@ -79,8 +85,8 @@ class MysqlSource(_Rows, NumberedRows[MysqlSourceTable]):
             f"The counter of column {table.id} is at {stands_at}, and rows before {end} were read, or are there: the"
             " next rows would come below them",
             where=self._where,
-            next_step=f"ALTER TABLE … AUTO_INCREMENT = {end}. If the table was emptied (TRUNCATE) or made again, move"
-            " the position with `waybill offsets set`",
+            next_step=f"If the table was emptied (TRUNCATE), made again or is that of another server, move the position"
+            f" with `waybill offsets set`, at most to its lowest new row. Else ALTER TABLE … AUTO_INCREMENT = {end}",
         )
 
 

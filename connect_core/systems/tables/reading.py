@@ -10,15 +10,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from connect_core import clock
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
-from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
+from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.options import TableSourceOptions
@@ -47,6 +48,25 @@ class NumberedTable(Protocol):
 
 
 T = TypeVar("T", bound=NumberedTable)
+_SERVER = "server"
+"""In the evidence of a position: `ServerNames` when it was reached."""
+
+
+class ServerNames(NamedTuple):
+    """By what a server is told from another one whose tables look alike. It is the same one while it has one of both: a
+    standby takes over under the address of the former server, and a server gets another address."""
+
+    address: str
+    uid: str
+    """As the server calls itself; empty: it does not."""
+
+    def are_of(self, evidence: Json) -> bool:
+        """Whether a position was reached there; an earlier version did not note it."""
+        said = evidence.get(_SERVER)
+        if said is None:
+            return True
+        before = ServerNames(*said)
+        return self.address == before.address or bool(self.uid and self.uid == before.uid)
 
 
 class SourceOfTables:
@@ -102,6 +122,10 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
     def table(self, asking: Any) -> T:
         """The table now, if rows of it can be read and none is lost."""
 
+    def server(self, asking: Any) -> ServerNames | None:
+        """None where tables of two servers are told apart by themselves."""
+        return None
+
     @abstractmethod
     def as_it_is(self, asking: Any) -> AbstractContextManager[T]:
         """The table at one moment: it is neither dropped nor changed meanwhile."""
@@ -145,7 +169,22 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
 
         Nothing grows: up to where a live range was read, only its reader would know, and a later process may know less
         (a transaction is open, the newest rows are deleted). So each range has an end below which nothing comes."""
-        return {one: self._bounds(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
+        return {one: self._looked_at(at) if one == self._partition else Bounds.unread(at) for one, at in known.items()}
+
+    def _looked_at(self, at: Position | None) -> Bounds:
+        names = self._names()
+        if names is None:
+            return self._bounds(at)
+        if at is None or names.are_of(at.evidence):
+            seen = self._bounds(at)
+        else:
+            lost = Gap(at.incarnation, at.offset, None, f"this is another server: it was {at.evidence[_SERVER][0]}")
+            seen = replace(self._bounds(None), incarnation=at.incarnation + 1, gaps=(lost,))
+        return replace(seen, evidence={**seen.evidence, _SERVER: [*names]})
+
+    def _names(self) -> ServerNames | None:
+        with self._database.asking() as asking:
+            return self.server(asking)
 
     def offsets_for_time(self, partitions: Sequence[Partition], moment: datetime) -> dict[Partition, int]:
         raise ConfigError("A table does not say when its rows came", next_step="Name numbers of rows instead of a time")
@@ -176,7 +215,8 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
 
     def _page(self, wanted: Range, begin: int, end: int, most: int, most_bytes: int) -> SourceBatch:
         with self._database.asking() as asking, self.as_it_is(asking) as table:
-            if not self._is_as_planned(table, wanted):
+            names = self.server(asking)
+            if not self._is_as_planned(table, wanted) or (names and not names.are_of(wanted.evidence)):
                 raise TableChanged(
                     "The table was made again, or its numbers were restarted, after this range was planned",
                     where=f"{self._where}, {table.id} {begin:,}",

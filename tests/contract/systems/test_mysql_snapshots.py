@@ -20,6 +20,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
+from connect_core.stack.processes import wait_until
 from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.snapshot_log import Note
@@ -488,3 +489,20 @@ def test_a_program_is_no_victim_of_a_chunk(mariadb: MariaDB) -> None:
     while progress_of(snapshot.at.evidence).tables:
         told |= {number: body for _, number, body in snapshot.come()}
     assert told == dict(snapshot.database.run("SELECT id, body FROM rows_"))
+
+
+def test_who_inserts_more_rows_waits_for_nobody_who_waits_for_the_last_one(mariadb: MariaDB) -> None:
+    """Else each would wait for the other, and the server may choose the program as the victim."""
+    database = Database(mariadb)
+    snapshot = Snapshot(database)
+    waiting = f"SELECT 1 FROM information_schema.PROCESSLIST WHERE DB = '{database.name}' AND INFO LIKE '% SHARE MODE'"
+    with closing(database.connected()) as session, session.cursor() as writing, ThreadPoolExecutor(1) as pool:
+        session.begin()
+        writing.execute("INSERT INTO rows_ VALUES (7, 'd')")
+        looking = pool.submit(snapshot.look, snapshot.at)
+        assert wait_until(lambda: bool(database.run(waiting)), 10)
+        writing.execute("INSERT INTO rows_ VALUES (8, 'e')")
+        session.commit()
+        looking.result()
+    told = {number for _ in range(3) for _, number, _ in snapshot.come()}
+    assert told == {1, 2, 3, 7, 8}
