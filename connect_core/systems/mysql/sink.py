@@ -25,8 +25,8 @@ from connect_core.systems.tables.named_targets import naming
 from connect_core.systems.tables.routing import Routing, TableShape
 
 _MISSING_STEP = (
-    "Create it, or name another one; the next attempt looks again. A range that was begun in a table that is gone for good"
-    " is given up by: waybill offsets set NAME PARTITION OFFSET --abandon"
+    "Create it, or name another one; the next attempt looks again. A range that was begun in a table that is gone for"
+    " good is given up by: waybill offsets set NAME PARTITION OFFSET --abandon"
 )
 _NAMED = TargetIdentity("named", "")
 

@@ -13,7 +13,9 @@ from tests.table_connectors import run
 
 pytestmark = pytest.mark.server
 
-TABLE = "CREATE TABLE orders (id bigint AUTO_INCREMENT PRIMARY KEY, place text, at timestamp(6) NOT NULL DEFAULT now(6))"
+TABLE = """
+CREATE TABLE orders (id bigint AUTO_INCREMENT PRIMARY KEY, place text, at timestamp(6) NOT NULL DEFAULT now(6))
+"""
 ROWS = "INSERT INTO orders (place) SELECT '{}' FROM seq_1_to_{}"
 STOPPED = 5
 MODES: list[dict[str, Any]] = [{}, {"timestamp": "at", "incrementing": "id"}]
