@@ -389,9 +389,23 @@ def test_a_row_that_was_prepared_before_the_connector_began_is_one_that_is_there
     database.run("CREATE TABLE rows_ (id int PRIMARY KEY, body varchar(20))")
     database.run("XA START 'y'", "INSERT INTO rows_ VALUES (9, 'y')", "XA END 'y'", "XA PREPARE 'y'")
     snapshot = Snapshot(database)
-    assert snapshot.come() == []
+    assert snapshot.come() == ALL
     database.run("XA COMMIT 'y'")
-    assert snapshot.come() == [*ALL, ("r", 9, "y")]
+    assert snapshot.come() == [("r", 9, "y")]
+
+
+def test_a_last_row_that_is_being_deleted_is_one_that_is_there(
+    mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that is rolled back, the log has nothing of it."""
+    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    snapshot = Snapshot(Database(mariadb))
+    with closing(snapshot.database.connected()) as session, session.cursor() as deleting:
+        session.begin()
+        deleting.execute("DELETE FROM rows_ WHERE id = 3")
+        assert snapshot.come() == ALL[:2]
+        session.rollback()
+    assert snapshot.come() == ALL[2:]
 
 
 def test_who_inserts_rows_all_the_time_holds_up_nothing(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,18 +505,33 @@ def test_a_program_is_no_victim_of_a_chunk(mariadb: MariaDB) -> None:
     assert told == dict(snapshot.database.run("SELECT id, body FROM rows_"))
 
 
-def test_who_inserts_more_rows_waits_for_nobody_who_waits_for_the_last_one(mariadb: MariaDB) -> None:
-    """Else each would wait for the other, and the server may choose the program as the victim."""
+def test_who_inserts_more_rows_waits_for_nobody_who_waits_for_a_row(mariadb: MariaDB) -> None:
+    """Else each would wait for the other, and the server may choose the program as the victim: where a row is rolled
+    back that somebody waits for, who waits holds the place behind it."""
     database = Database(mariadb)
     snapshot = Snapshot(database)
-    waiting = f"SELECT 1 FROM information_schema.PROCESSLIST WHERE DB = '{database.name}' AND INFO LIKE '% SHARE MODE'"
-    with closing(database.connected()) as session, session.cursor() as writing, ThreadPoolExecutor(1) as pool:
-        session.begin()
-        writing.execute("INSERT INTO rows_ VALUES (7, 'd')")
+    waiting = f"SELECT 1 FROM information_schema.PROCESSLIST WHERE DB = '{database.name}' AND INFO LIKE '%SHARE MODE%'"
+    deadlocks = database.run("SHOW STATUS LIKE 'Innodb_deadlocks'")
+    with (
+        closing(database.connected()) as first,
+        first.cursor() as undone,
+        closing(database.connected()) as second,
+        second.cursor() as writing,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        second.begin()
+        writing.execute("INSERT INTO rows_ VALUES (6, 'd')")
+        first.begin()
+        undone.execute("INSERT INTO rows_ VALUES (7, 'undone')")
         looking = pool.submit(snapshot.look, snapshot.at)
         assert wait_until(lambda: bool(database.run(waiting)), 10)
+        time.sleep(0.2)
+        first.rollback()
+        time.sleep(0.2)
         writing.execute("INSERT INTO rows_ VALUES (8, 'e')")
-        session.commit()
+        assert not looking.done()
+        second.commit()
         looking.result()
+    assert database.run("SHOW STATUS LIKE 'Innodb_deadlocks'") == deadlocks
     told = {number for _ in range(3) for _, number, _ in snapshot.come()}
-    assert told == {1, 2, 3, 7, 8}
+    assert told == {1, 2, 3, 6, 8}

@@ -293,11 +293,19 @@ class _Writer:
 
     def _highest(self, table: MysqlTable) -> Sequence[str] | None:
         """The key of the last row, up to which rows are read: those behind it are inserted later, and are changes. So
-        nobody runs after who inserts. The last one may not be committed yet: then this waits, and holds nothing. For it
-        may be in the log before the connector began, as one that is prepared is."""
+        nobody runs after who inserts. Rows count that are not committed yet, or not deleted yet: one may be in the log
+        before the connector began, as one that is prepared is. Nobody is waited for: when a row that somebody waits for
+        is rolled back, the server holds the place behind it for who waits, and all who insert there wait as well."""
+        committed = self._last_row(table)
+        self._asking.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")  # of the next statement
+        return self._last_row(table, committed) or committed
+
+    def _last_row(self, table: MysqlTable, behind: Sequence[str] | None = None) -> Sequence[str] | None:
+        """The key of the last one there is, or of the last one behind a key."""
+        after = key_of(table, behind, behind) if behind else None
         self._asking.execute(
-            f"SELECT {', '.join(key_texts(table))} FROM {_by_key(table)} ORDER BY {in_order(table, descending=True)}"
-            f" LIMIT 1 {self._shared}"
+            f"SELECT {', '.join(key_texts(table))} FROM {_by_key(table)} WHERE {between(table, after, None)}"
+            f" ORDER BY {in_order(table, descending=True)} LIMIT 1"
         )
         found = self._asking.fetchone()
         return None if found is None else [str(one) for one in found]
