@@ -49,7 +49,8 @@ def begin(name: str, kind: str, asked: Json) -> Json:
                 f"{MOST_WAITING} operations wait or run already", next_step="Wait for one to end, or cancel one"
             )
         made = opened.ledger.add_operation(uid, kind, asked, who=opened.settings.user, server=this_process(opened.home))
-        Thread(target=_watched, args=(opened.home, made), name=f"operation {made.id}", daemon=True).start()
+        given = opened.home, made, _environment(opened.home)
+        Thread(target=_watched, args=given, name=f"operation {made.id}", daemon=True).start()
     return told_of(made)
 
 
@@ -126,14 +127,15 @@ def _found(opened: Opened, number: str) -> Operation:
 # --------------------------------------------------------------------------------------------------------- its process
 
 
-def _watched(home: Path, made: Operation) -> None:
-    """A thread: a process dies with the thread that has started it, so this one stays."""
+def _watched(home: Path, made: Operation, environment: Mapping[str, str]) -> None:
+    """A thread: a process dies with the thread that has started it, so this one stays. What is in the environment may
+    change under it, so it is given a copy."""
     try:
         with _slots:
             ended = subprocess.run(
                 _command(made.id),
                 stdin=subprocess.DEVNULL,
-                env=_environment(home),
+                env=environment,
                 start_new_session=True,  # Ctrl-C is for the server, which ends it
                 check=False,
             )
