@@ -184,8 +184,6 @@ def test_a_table_joins_beside_busy_writers(
     with writing(database, seeded):
         following.begin_without("others")
         row.strikes()
-        for _ in range(4):
-            bare_site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
-            following.attempt(*seeded.choice(((), ("--window", "2s"))))
+        following.attempts_with_kills(seeded)
     following.check_snapshot(row)
     database.drop_slots()

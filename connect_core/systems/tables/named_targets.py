@@ -34,7 +34,7 @@ def naming(table: str) -> Iterator[None]:
     try:
         yield
     except RowsRefused as refusal:
-        if not table or table.rpartition(".")[2] in refusal.what:
+        if not table or f"of table {table.rpartition('.')[2]} " in refusal.what:
             raise
         raise RowsRefused(refusal.kind, f"{refusal.what} (table {table})") from None
 

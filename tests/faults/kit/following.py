@@ -7,6 +7,7 @@ nothing of positions, chunks or receipts.
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,11 @@ class Following:
         assert self.attempt() == 0
         self.tables = (other, "orders")
         self.apply()
+
+    def attempts_with_kills(self, seeded: random.Random) -> None:
+        for _ in range(4):
+            self.site.fault(seeded.choice(STEPS), passes=seeded.randrange(2))
+            self.attempt(*seeded.choice(((), ("--window", "2s"))))
 
     def attempt(self, *words: str) -> int:
         return attempts.attempt(self.site, "copy", *words)
