@@ -53,14 +53,6 @@ _LOADED = (
     "connect_core.orchestration.control",
     "connect_core.replication.worker.lane",
     "connect_core.stack",
-    "connect_core.systems.file.following",
-    "connect_core.systems.file.sink",
-    "connect_core.systems.file.source",
-    "connect_core.systems.file.writing",
-    "connect_core.systems.mqtt.sink",
-    "connect_core.systems.mqtt.source",
-    "connect_core.systems.rocketmq.sink",
-    "connect_core.systems.rocketmq.source",
     "encodings.idna",
     "prometheus_client",
     "psycopg2",
@@ -74,7 +66,20 @@ _LOADED = (
     "typer._adapters",
     "typer._click.decorators",
 )
-_ROOMS = ("connect_core.replication.backfill", "connect_core.replication.driver", "connect_core.service")
+_ROOMS = (
+    "connect_core.replication.backfill",
+    "connect_core.replication.driver",
+    "connect_core.sdk.kits",
+    "connect_core.service",
+    "connect_core.systems.file",
+    "connect_core.systems.mqtt",
+    "connect_core.systems.mysql",
+    "connect_core.systems.mysql.binlog",
+    "connect_core.systems.postgresql",
+    "connect_core.systems.postgresql.changes",
+    "connect_core.systems.rocketmq",
+    "connect_core.systems.tables",
+)
 """Of these all modules: a command loads those that it needs."""
 _RUN_LANES = {"run", "backfill", "backfills", "dead-letters", "verify"}
 _MOST_BYTES = 1 << 20

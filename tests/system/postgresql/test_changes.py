@@ -29,6 +29,10 @@ def database(postgres_url: str) -> Iterator[Database]:
     made.drop_slots()
 
 
+other = database
+"""One more."""
+
+
 def to_file(site: Site, database: Database, *tables: str, **options: Any) -> None:
     source = database.changes(*(tables or ("orders",)), **options)
     site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
@@ -182,6 +186,31 @@ def test_a_slot_that_was_dropped_is_a_loss_that_somebody_accepts(bare_site: Site
     database.run("INSERT INTO orders VALUES (3)")
     run(bare_site)
     assert [after["id"] for _, _, after in told(bare_site)] == [1, 3]
+
+
+def test_of_another_database_or_slot_it_says_which_one_holds_the_log(
+    bare_site: Site, database: Database, other: Database
+) -> None:
+    """A slot that nobody reads fills the disk of its server."""
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    [(slot,)] = database.run("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    dropping = f"SELECT pg_drop_replication_slot('{slot}')"
+    to_file(bare_site, database, slot="another")
+    said = run(bare_site, code=5)
+    assert f"there is no slot another yet, and slot {slot} holds the log" in said
+    assert dropping in said
+    other.run(TABLE)
+    to_file(bare_site, other)
+    said = run(bare_site, code=2)
+    assert f"Slot {slot} is one of database {database.options['database']}" in said
+    assert dropping in said
+    database.drop_slots()
+    run(bare_site)
+    other.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    assert [after["id"] for _, _, after in told(bare_site)] == [1]
 
 
 def test_a_slot_that_was_moved_on_or_made_again_is_noticed(bare_site: Site, database: Database) -> None:

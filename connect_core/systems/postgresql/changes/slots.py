@@ -126,9 +126,15 @@ def look_at_slot(asking: cursor, options: PostgresChangesOptions, where: str) ->
     if found is None:
         return None
     plugin, database, temporary, status, confirmed, pid, nothing_kept = found
-    if plugin != PLUGIN or database != options.database or temporary:
+    if database is not None and database != options.database:
         raise ConfigError(
-            f"Slot {options.slot_name} is not a lasting one of {PLUGIN} in this database",
+            f"Slot {options.slot_name} is one of database {database}",
+            where=where,
+            next_step=f"Name another slot, or drop it there, if this connector made it: {dropping(options.slot_name)}",
+        )
+    if plugin != PLUGIN or temporary:
+        raise ConfigError(
+            f"Slot {options.slot_name} is not a lasting one of {PLUGIN}",
             where=where,
             next_step="Name another slot",
         )
@@ -150,6 +156,11 @@ def make_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> No
             next_step="End it, or wait: a slot begins where no transaction is open that had begun before",
         ) from None
     asking.execute("RESET lock_timeout")
+
+
+def dropping(name: str) -> str:
+    """The statement by which a person drops a slot, in its database."""
+    return f"SELECT pg_drop_replication_slot('{name}')"
 
 
 def drop_slot(asking: cursor, options: PostgresChangesOptions, where: str) -> None:

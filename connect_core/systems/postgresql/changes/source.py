@@ -40,7 +40,7 @@ MOST_MESSAGES = 500_000
 _MOVED = 1 << 20
 """Bytes of log without a change of these tables behind which the slot is moved on all the same: it must not hold up
 what other tables write."""
-_CLUSTER, _TIMELINE, _PUBLISHED, _WANTED = "cluster", "timeline", "published", "wanted"
+_CLUSTER, _SLOT, _TIMELINE, _PUBLISHED, _WANTED = "cluster", "slot", "timeline", "published", "wanted"
 _AT, _LSN, _SNAPSHOT = "at", "lsn", "snapshot"
 """Keys of the evidence."""
 
@@ -82,10 +82,7 @@ class PostgresChangesSource(ChangeSource):
                 publications.drop_publication(asking, options)
         if options.slot is None:
             return []
-        return [
-            f"Slot {options.slot} of {options.address} stays and holds the log: SELECT"
-            f" pg_drop_replication_slot('{options.slot}')"
-        ]
+        return [f"Slot {options.slot} of {options.address} stays and holds the log: {slots.dropping(options.slot)}"]
 
     # -------------------------------------------------------------------------------------------------- what there is
 
@@ -107,7 +104,7 @@ class PostgresChangesSource(ChangeSource):
             return replace(begin, evidence={**begin.evidence, _PUBLISHED: published}, gaps=(gap,), chosen=False)
         slots.wait_until_free(asking, self._options, self._where)
         self._move(asking, slot, place)
-        evidence = {**at.evidence, _TIMELINE: log.timeline, _PUBLISHED: published}
+        evidence = {**at.evidence, _SLOT: self._options.slot_name, _TIMELINE: log.timeline, _PUBLISHED: published}
         offset, gaps = at.offset, tuple[Gap, ...]()
         if at.offset < place.number:
             reason = "the slot gives nothing again that was settled"
@@ -177,7 +174,7 @@ class PostgresChangesSource(ChangeSource):
 
     def _at_begin(self, asking: cursor, incarnation: int, log: ServerLog, lsn: int | None) -> Bounds:
         """From this place of the log on; None where there is no slot: it is made once the ledger knows."""
-        evidence: Json = {_CLUSTER: log.cluster, _WANTED: self._options.tables}
+        evidence: Json = {_CLUSTER: log.cluster, _SLOT: self._options.slot_name, _WANTED: self._options.tables}
         if lsn is not None:
             named = f"{log.cluster}.{self._options.slot_name}.{lsn}.{incarnation}"
             origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
@@ -243,12 +240,9 @@ class PostgresChangesSource(ChangeSource):
         self, at: Position, place: Place, log: ServerLog, slot: Slot | None, published: Mapping[str, str]
     ) -> tuple[str, int | None]:
         """Why what comes behind the position cannot be read, and from which place of the log on there is something."""
-        if slot is None:
-            return f"slot {self._options.slot_name} was dropped", None
-        if slot.is_lost:
-            return "the server has removed the log that the slot kept (max_slot_wal_keep_size)", None
-        if at.evidence.get(_CLUSTER) != log.cluster:
-            return "this is another database", slot.confirmed
+        gone = self._log_is_gone(at, log, slot)
+        if slot is None or gone:
+            return gone, slot.confirmed if slot and not slot.is_lost else None
         if slot.confirmed > place.lsn:
             moved = "made again, or moved on: by another program, or by this connector before its ledger was restored"
             return f"slot {self._options.slot_name} was {moved}", slot.confirmed
@@ -262,6 +256,17 @@ class PostgresChangesSource(ChangeSource):
         if altered := [one or "the publication" for one in before if published.get(one, before[one]) != before[one]]:
             return f"{altered[0]} was not in the publication for a while, or was altered in it", place.lsn
         return "", place.lsn
+
+    def _log_is_gone(self, at: Position, log: ServerLog, slot: Slot | None) -> str:
+        """Why nothing of the log that was read until this position can be read."""
+        now = self._options.slot_name
+        former = at.evidence.get(_SLOT, now)
+        stays = f"slot {former} holds the log until somebody drops it there: {slots.dropping(former)}"
+        if at.evidence.get(_CLUSTER) != log.cluster:
+            return f"this is another database; in the former one {stays}"
+        if slot is None:
+            return f"slot {now} was dropped" if former == now else f"there is no slot {now} yet, and {stays}"
+        return "the server has removed the log that the slot kept (max_slot_wal_keep_size)" if slot.is_lost else ""
 
     def _move(self, asking: cursor, slot: Slot, place: Place) -> None:
         if place.lsn > slot.confirmed:
