@@ -261,7 +261,7 @@ class PostgresChangesSource(ChangeSource):
         """Why nothing of the log that was read until this position can be read."""
         now = self._options.slot_name
         former = at.evidence.get(_SLOT, now)
-        stays = f"slot {former} holds the log until somebody drops it there: {slots.dropping(former)}"
+        stays = f"slot {former} holds the log until it is dropped there: {slots.dropping(former)}"
         if at.evidence.get(_CLUSTER) != log.cluster:
             return f"this is another database; in the former one {stays}"
         if slot is None:
