@@ -21,6 +21,7 @@ import itertools
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import IO
+
+from tests.hosts import long_way
 
 _READY_LIMIT_S = 20
 _SCRIPT = """
@@ -83,6 +86,8 @@ class Host:
     first: subprocess.Popen[str]
     pid: int
     """Of its first process, as the machine sees it."""
+    way: subprocess.Popen[str] | None = None
+    """What carries its frames, where that can take long."""
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(
@@ -100,6 +105,13 @@ class Host:
 
     def heal(self) -> None:
         _ip("link", "set", self.link, "up")
+
+    def far(self, *, takes_ms: int, varies_ms: int = 0, loses_per_mille: int = 0) -> None:
+        """How its frames travel from now on, each way."""
+        assert self.way is not None
+        assert self.way.stdin is not None
+        self.way.stdin.write(f"{takes_ms} {varies_ms} {loses_per_mille}\n")
+        self.way.stdin.flush()
 
     def lose(self) -> None:
         """The power fails: all its processes end at once."""
@@ -142,6 +154,16 @@ def _inside(host: Host, script: str, *words: str) -> None:
     subprocess.run(entering, check=True, capture_output=True, timeout=_READY_LIMIT_S)
 
 
+def _carried(host: Host, seed: str) -> subprocess.Popen[str]:
+    command = [sys.executable, long_way.__file__, host.link, str(host.pid), seed]
+    pipe = subprocess.PIPE
+    way = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+    assert way.stdout is not None
+    said = way.stdout.readline()
+    assert said == "ready\n", said + way.stdout.read()
+    return way
+
+
 class Network:
     """A bridge, and whatever hosts are linked to it. Leaving the context ends them."""
 
@@ -159,8 +181,9 @@ class Network:
         """Of this machine."""
         return f"{self._net}.1"
 
-    def host(self, name: str, ahead_s: int) -> Host:
-        """A new one, whose CLOCK_BOOTTIME is so much ahead of the machine's; behind it where that is negative."""
+    def host(self, name: str, ahead_s: int, *, long_way: str | None = None) -> Host:
+        """A new one, whose CLOCK_BOOTTIME is so much ahead of the machine's; behind it where that is negative. With a
+        seed in `long_way` its frames may take long, and get lost: see `Host.far`."""
         number = len(self.hosts) + 2
         boot_id = f"{number:08x}-0000-4000-8000-{os.getpid():012x}"
         file = Path(self._folder.name) / name
@@ -179,11 +202,14 @@ class Network:
         pid = int(Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()[0])
         made = Host(name, f"{self._net}.{number}", boot_id, ahead_s, f"{self._bridge}h{number}", first, pid)
         self.hosts.append(made)
+        if long_way is not None:
+            made.way = _carried(made, long_way)
         self._link(made)
         return made
 
     def _link(self, host: Host) -> None:
-        _ip("link", "add", host.link, "type", "veth", "peer", "name", "eth0", "netns", str(host.pid))
+        if host.way is None:
+            _ip("link", "add", host.link, "type", "veth", "peer", "name", "eth0", "netns", str(host.pid))
         _ip("link", "set", host.link, "master", self._bridge, "up")
         _inside(host, _LINK, host.address, self.address)
 
@@ -202,9 +228,11 @@ class Network:
         for host in self.hosts:
             if host.first.poll() is None:
                 host.lose()
-            for stream in (host.first.stdin, host.first.stdout):
-                if stream is not None:
-                    stream.close()
+            for process in (host.first, *([host.way] if host.way else [])):
+                for stream in (process.stdin, process.stdout):
+                    if stream is not None:
+                        stream.close()
+                process.wait(_READY_LIMIT_S)
         links = [host.link for host in self.hosts]  # the kernel takes them away with their host, but not at once
         for link in (*links, self._bridge):
             subprocess.run(["ip", "link", "del", link], capture_output=True, timeout=_READY_LIMIT_S)

@@ -97,13 +97,13 @@ def reached_from_hosts(network: Network, url: str) -> Iterator[str]:
 def drivers(
     network: Network, tmp_path: Path, rocketmq: RocketMQ, postgres_url: str, new_database: Callable[[str], str]
 ) -> Iterator[Made]:
-    """Makes both; `shared` is a home on a file system that both hosts have."""
+    """Makes both; `shared` is a home on a file system that both hosts have, `long_way` a seed: see `Network.host`."""
     url = new_database(postgres_url)
 
-    def made(*, shared: bool = False) -> Drivers:
+    def made(*, shared: bool = False, long_way: str | None = None) -> Drivers:
         sites = []
         for name, ahead_s in (("one", 400 * DAY_S), ("other", 30 * DAY_S)):
-            host = network.host(name, ahead_s)
+            host = network.host(name, ahead_s, long_way=long_way)
             reach_rocketmq(network, host, rocketmq)
             folder = tmp_path / ("shared" if shared else name)
             (folder / ".waybill").mkdir(parents=True, exist_ok=True)
@@ -259,3 +259,36 @@ def test_a_holder_with_a_longer_time_to_live_is_waited_for_that_long(drivers: Ma
     assert taken["by"] == "silence"
     assert float(str(taken["waited_s"])) >= LONGER_S
     both.require_copied(row=row)
+
+
+WAYS = {
+    "takes 50 ms": {"takes_ms": 50},
+    "takes 20 to 60 ms and loses 2 % of its frames": {"takes_ms": 20, "varies_ms": 40, "loses_per_mille": 20},
+    "loses 10 % of its frames": {"takes_ms": 0, "loses_per_mille": 100},
+}
+
+
+@COSTLY
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_driver_that_is_far_away_is_slow_and_loses_and_repeats_nothing(
+    drivers: Made, way: str, step: str, row: FaultRow, request: pytest.FixtureRequest
+) -> None:
+    """To broker and ledger, each way. A process of the first run is killed; nobody else takes over."""
+    row.describe(f"driver's link {way}, and a SIGKILL at {step}", where=WHERE, database="PostgreSQL")
+    both = drivers(long_way=f"{request.config.getoption('--seed')} {way} {step}")
+    for driver in (both.one, both.other):
+        driver.host.far(**WAYS[way])
+    both.one.fault(step)
+    row.strikes()
+    assert ended(both.one.start("run", NAME)) in (-9, *TRY_AGAIN)
+    both.finish(both.one)
+    row.moves_again()
+    both.require_copied(row=row)
+    feed(both.site, RECORDS, 2 * RECORDS)
+    staying = both.one.start("run", NAME, "--window", "10m")
+    wait_for(lambda: both.site.json("lag", NAME)["connectors"][0]["lag"] == 0, "all of it")
+    assert "is working on this" in both.other.waybill("run", NAME, code=4)
+    both.site.waybill("connectors", "pause", NAME)
+    assert ended(staying) == 0
+    both.require_copied(2 * RECORDS, row)

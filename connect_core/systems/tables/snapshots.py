@@ -4,16 +4,19 @@ which key. Pure."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from connect_core.errors import ConfigError, Failure, Refused
-from connect_core.sdk.values import Json
+from connect_core.sdk.values import Bounds, Gap, Json
 
 Key = tuple[str, ...]
 """Of a row, as texts."""
 Place = tuple[str, str]
 """Schema or database, and name of a table."""
 T = TypeVar("T")
+_GONE = "gone"
+"""Key of the evidence."""
 
 
 class SnapshotProgress(NamedTuple):
@@ -77,6 +80,22 @@ def still_to_come(progress: SnapshotProgress, why: str) -> str:
     first, others = ".".join(progress.tables[0]), len(progress.tables) - 1
     named = f"table {first}" + (f" and {others:,} more" if others else "")
     return f"rows of {named} are still to come: {why}; the next run goes on (how many: waybill lag)"
+
+
+def told_gone(seen: Bounds, gone: Sequence[str]) -> Bounds:
+    """With a gap that warns of tables which are not there any more though rows of them were to come: once, by what the
+    evidence says that was told. Whether they have another name nobody knows."""
+    told = seen.evidence.get(_GONE, [])
+    if gone == told:
+        return seen
+    new, gaps = [one for one in gone if one not in told], seen.gaps
+    if new:
+        reason = (
+            f"of table {', '.join(new)} not all rows have come, and no more do: it was dropped, or has another name now"
+            " (then: waybill snapshot NAME --table THAT_NAME)"
+        )
+        gaps += (Gap(seen.incarnation, seen.begin, seen.begin, reason, warns=True),)
+    return replace(seen, evidence={**seen.evidence, _GONE: [*gone]}, gaps=gaps, partial=seen.partial or bool(new))
 
 
 def asked_of(

@@ -41,6 +41,13 @@ def told(site: Site) -> list[Any]:
     return [(one["op"], one["source"]["table"], (one["after"] or one["before"])["id"]) for one in events(site)]
 
 
+def run_and_hear(site: Site) -> str:
+    with site.start("run", "a", "--engine", "inline") as process:
+        _, said = process.communicate(timeout=90)
+    assert process.returncode == 0, said
+    return str(said)
+
+
 def test_rows_that_are_there_come_first(bare_site: Site, database: Database) -> None:
     database.run(
         TABLE, "CREATE TABLE nothing (id int PRIMARY KEY)", "CREATE TABLE pairs (b varchar(9), id int, KEY (b))"
@@ -285,3 +292,34 @@ def test_rows_that_somebody_asks_for_come_within_a_window(bare_site: Site, datab
         driver.terminate()
         ended(driver)
     assert [op for op, *_ in told(bare_site)] == ["u", *["r"] * 300]
+
+
+@pytest.mark.parametrize("named", ["o*", "orders"])
+def test_a_table_that_gets_another_name_while_its_rows_come_is_told(
+    bare_site: Site, database: Database, named: str
+) -> None:
+    """Once, wherever the run is killed that says it."""
+    bare_site.settings.update(SHORT_LEASES)
+    database.run(TABLE, "CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1)")
+    database.run("INSERT INTO orders (id) SELECT seq FROM seq_1_to_30")
+    to_file(bare_site, database, named, "others", snapshot_rows=1)
+    with closing(database.connected()) as session, session.cursor() as writing:
+        session.begin()
+        writing.execute("UPDATE orders SET note = 'new' WHERE id = 5")
+        run(bare_site)
+        session.rollback()
+    database.run("RENAME TABLE orders TO olders")
+    bare_site.fault("planned")
+    run(bare_site, code=-9)
+    run(bare_site)
+    gaps = [gap["reason"] for gap in bare_site.json("gaps", "a")["gaps"]]
+    assert len(gaps) == 1
+    assert (
+        f"of table {database.name}.orders not all rows have come, and no more do: it was dropped, or has another name"
+        in gaps[0]
+    )
+    assert ("r", "others", 1) in told(bare_site)
+    to_file(bare_site, database, "o*", "others", snapshot_rows=1)
+    bare_site.waybill("snapshot", "a", "--table", "olders")
+    run(bare_site)
+    assert {number for op, table, number in told(bare_site) if (op, table) == ("r", "olders")} == {*range(1, 31)}

@@ -141,3 +141,33 @@ def test_a_window_beside_a_table_that_cannot_be_read(bare_site: Site, database: 
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "Rows of table public.orders cannot be read chunk by chunk" in said
+
+
+@pytest.mark.parametrize("remade", [False, True])
+def test_a_table_that_gets_another_name_while_its_rows_come_is_told(
+    bare_site: Site, database: Database, remade: bool
+) -> None:
+    """Of a pattern that means the new name, too. Once, wherever the run is killed that says it."""
+    bare_site.settings.update(SHORT_LEASES)
+    database.run("CREATE PUBLICATION everything FOR ALL TABLES", "INSERT INTO orders SELECT generate_series(3, 30)")
+    to_file(bare_site, database, "public.o*", publication="everything", snapshot_rows=1)
+    bare_site.fault("settled")
+    run(bare_site, code=-9)
+    database.run("ALTER TABLE orders RENAME TO olders")
+    if remade:
+        database.run("CREATE TABLE orders (id int PRIMARY KEY, note text)", "INSERT INTO orders VALUES (77)")
+    bare_site.fault("planned")
+    run(bare_site, code=-9)
+    run(bare_site)
+    gaps = [gap["reason"] for gap in bare_site.json("gaps", "a")["gaps"]]
+    assert len(gaps) == 1
+    assert (
+        "of table public.orders not all rows have come, and no more do: it was dropped, or has another name" in gaps[0]
+    )
+    assert ("r", "others", 1) in told(bare_site)
+    assert [number for op, table, number in told(bare_site) if (op, table) == ("r", "olders")] == []
+    bare_site.waybill("snapshot", "a", "--table", "public.olders")
+    run(bare_site)
+    assert [number for op, table, number in told(bare_site) if (op, table) == ("r", "olders")] == [*range(1, 31)]
+    assert remade == (("c", "orders", 77) in told(bare_site))
+    database.run("DROP PUBLICATION everything")

@@ -34,6 +34,19 @@ def tables_of(asking: Cursor, options: MysqlChangesOptions) -> list[Place]:
     return [*dict.fromkeys((*options.named(), *found))]
 
 
+def gone_of(asking: Cursor, places: Sequence[Place]) -> list[Place]:
+    """Those that are not there. Of one that the user may not read nobody knows."""
+    return [one for one in places if not _is_there(asking, one)]
+
+
+def _is_there(asking: Cursor, place: Place) -> bool:
+    try:
+        asking.execute(f"SELECT 1 FROM {quoted(place)} LIMIT 0")
+    except pymysql.Error as error:
+        return number_of(error) != NO_TABLE
+    return True
+
+
 def check_writable(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
     """Raises ConfigError by a server into whose log rows are not to be written."""
     if reason := _unfit_server(asking, options):

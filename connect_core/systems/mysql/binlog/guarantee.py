@@ -12,7 +12,8 @@ GUARANTEE = Guarantee(
         " (sql_log_bin) or on another format.",
         "The log has what happens to these tables: no foreign key changes their rows (CASCADE, SET NULL), no"
         " binlog_do_db or binlog_ignore_db leaves them out, and a replica has log_slave_updates.",
-        "The server does not lose the end of its log in a crash (sync_binlog is 1), and no replica takes its place.",
+        "The server loses in a crash neither the end of its log nor what the log has: sync_binlog and"
+        " innodb_flush_log_at_trx_commit are 1; and no replica takes its place.",
         "A prepared transaction (XA) is committed.",
     ),
     "the server's log",

@@ -24,7 +24,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.mysql.binlog import chunks
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
-from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, tables_of
+from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, gone_of, tables_of
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
@@ -48,7 +48,7 @@ from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.snapshots import Place, SnapshotProgress
+from connect_core.systems.tables.snapshots import Place, SnapshotProgress, told_gone
 
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
@@ -124,7 +124,11 @@ class MysqlChangesSource(ChangeSource):
     def _with_chunks(self, asking: Cursor, seen: Bounds, at: Position, progress: SnapshotProgress) -> Bounds:
         """Up to where the log ends, with the next chunks of a snapshot; and whether more will be there when that is
         read."""
-        there = chunks.written(asking, self._options)
+        lost = [one for one in gone_of(asking, progress.tables) if self._options.wants(TableName(*one))]
+        told = told_gone(seen, [".".join(one) for one in lost])
+        if told.partial:  # before the log has it that no more are to come
+            return told
+        seen, there = told, chunks.written(asking, self._options)
         to_come = [one.note for one in there if one.at >= at.offset]
         if progress.tables:
             if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):

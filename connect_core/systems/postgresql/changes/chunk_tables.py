@@ -12,7 +12,7 @@ from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.publications import WHOLE, narrowed
-from connect_core.systems.tables.snapshots import Key, Place
+from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
 
 _COLUMNS = """
 SELECT a.attname, coalesce(a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]), false), a.atttypid, a.atttypmod,
@@ -33,6 +33,10 @@ WHERE n.nspname = %s AND c.relname = %s ORDER BY a.attnum
 """
 """Of each column whether it is of the key, and its type's name where that is none of the server's own. Of
 generated columns those that the log has: since PostgreSQL 18 a publication may ask for the ones that are stored."""
+_THERE = """
+SELECT n.nspname, c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (n.nspname, c.relname) = ANY (SELECT * FROM unnest(%s::text[], %s::text[]))
+"""
 _KEY = "key of "
 _ROWS = """
 SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -107,6 +111,17 @@ def check_tables(asking: cursor, options: PostgresChangesOptions, places: Iterab
     """Raises ConfigError and Refused for the first one whose rows cannot be read."""
     for place in places:
         described(asking, options, place, where)
+
+
+def gone_of(asking: cursor, progress: SnapshotProgress) -> list[Place]:
+    """Tables whose rows are still to come, and that are not there any more; also the one that is being read, when
+    another one has its name."""
+    schemas, tables = [one for one, _ in progress.tables], [one for _, one in progress.tables]
+    asking.execute(_THERE, (schemas, tables))
+    there = {(schema, table): f"{_KEY}{oid}:" for schema, table, oid in asking.fetchall()}
+    first, after = progress.tables[:1], progress.after
+    replaced = after is not None and after[0].startswith(_KEY) and not after[0].startswith(there.get(first[0], _KEY))
+    return [one for one in progress.tables if one not in there or (replaced and (one,) == first)]
 
 
 def about_rows(asking: cursor, place: Place) -> int | None:

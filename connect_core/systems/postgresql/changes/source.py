@@ -22,7 +22,7 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.postgresql.catalog import primary_key
 from connect_core.systems.postgresql.changes import publications, slots
-from connect_core.systems.postgresql.changes.chunk_tables import check_tables
+from connect_core.systems.postgresql.changes.chunk_tables import check_tables, gone_of
 from connect_core.systems.postgresql.changes.chunks import say_request, write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
@@ -32,7 +32,7 @@ from connect_core.systems.postgresql.connecting import connected, transaction
 from connect_core.systems.postgresql.failures import made, understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.snapshots import ChunksWritten, SnapshotProgress
+from connect_core.systems.tables.snapshots import ChunksWritten, SnapshotProgress, told_gone
 from connect_core.systems.tables.snapshots import Place as TablePlace
 
 MOST_MESSAGES = 500_000
@@ -109,7 +109,9 @@ class PostgresChangesSource(ChangeSource):
         if at.offset < place.number:
             reason = "the slot gives nothing again that was settled"
             offset, gaps = place.number, (Gap(at.incarnation, at.offset, place.number, reason),)
-        seen = self._counted(asking, at.incarnation, offset, place, evidence, gaps, gone)
+        seen = self._told_and_counted(
+            asking, Bounds(at.incarnation, offset, offset, offset, evidence, gaps), place, gone
+        )
         waits = "; ".join(one for one in (_are_gone(gone), seen.waits) if one)
         beside = publications.unfit_identity(asking, self._options, self._where) or seen.beside
         return self._with_joined(asking, replace(seen, waits=waits, beside=beside), at.evidence.get(_WANTED))
@@ -201,6 +203,14 @@ class PostgresChangesSource(ChangeSource):
         place = _place_in(Position(at.incarnation, 0, begin.evidence)) or Place(0, 0)
         evidence = {**begin.evidence, _PUBLISHED: publications.publication_forms(asking, self._options)}
         return replace(self._counted(asking, at.incarnation, 0, place, evidence), chosen=True)
+
+    def _told_and_counted(self, asking: cursor, begin: Bounds, place: Place, gone: Collection[TablePlace]) -> Bounds:
+        """What says that rows of tables never come is settled before the log has it that no more are to come."""
+        lost = [one for one in gone_of(asking, place.progress) if one not in gone and self._options.wants(*one)]
+        told = told_gone(begin, [".".join(one) for one in lost])
+        left = [*gone, *lost] if told.partial else gone
+        seen = self._counted(asking, begin.incarnation, begin.begin, place, told.evidence, told.gaps, left)
+        return replace(seen, partial=seen.partial or told.partial)
 
     def _counted(
         self,
