@@ -53,3 +53,14 @@ def check_all_rows_come_into_it_when_somebody_asks(site: Site, database: Databas
     assert "20 delivered" in run(site)
     assert ids(database, "latter") == [*range(0, 20, 2 if several else 1)]
     assert "nothing to move" in run(site)
+
+
+def check_what_a_wrong_document_planned_is_planned_again(site: Site, database: Database) -> None:
+    """The receipts tell of other markers than the document names by mistake; nobody has to give a range up."""
+    begun(site, database)
+    apply(site, database.sink("former", mode="upsert", markers="other_markers"))
+    write(site, {"id": 20, "name": "second"})
+    assert "another place of the markers" in site.waybill("run", "a", "--engine", "inline", code=5)
+    into(site, database, "former")
+    assert "1 delivered" in run(site)
+    assert ids(database, "former") == [*range(21)]

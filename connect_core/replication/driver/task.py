@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
-from connect_core.errors import ConfigError, Failure, OffsetGone, WaybillError
+from connect_core.errors import ConfigError, Failure, LeaseHeld, OffsetGone, Retriable, WaybillError
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
 from connect_core.planning import Assignment, followed, split_lanes
@@ -139,10 +139,12 @@ class TaskRun(TaskContext):
         outcomes = self._execute(left)
         self.came_nearer = self._come_nearer(outcomes)
         self.settle(left, outcomes)
-        self._put_aside(left, outcomes)
-        failures = [outcome.failure for outcome in outcomes if outcome.failure and not outcome.apart]
+        apart = {one.range_id: one.failure for one in outcomes if one.failure and one.apart}
+        self.lifecycle.put_aside({item.range.partition: apart[item.id] for item in left if item.id in apart})
+        failures = [one.failure.as_error() for one in outcomes if one.failure and not one.apart]
+        self._take_back_unwritten(left, outcomes)
         if failures:
-            raise failures[0].as_error()
+            raise failures[0]
         self.evolution.noted(left, outcomes)
         closed = {outcome.range_id for outcome in outcomes if outcome.receipt} | self._without_target(left, outcomes)
         going_on = self.lifecycle.going_on(left)
@@ -161,16 +163,14 @@ class TaskRun(TaskContext):
         if not self.came_nearer and not self._halted():
             raise nothing_moved(self.where())
 
-    def _put_aside(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
-        """The partitions that stopped by themselves. A range of which this run has written nothing is taken back, so
-        that a document that is mended counts for it; but not one that the source has lost: by that alone the next run
-        sees how much was there."""
-        by_id = {item.id: item for item in items}
-        apart = [(by_id[outcome.range_id], outcome) for outcome in outcomes if outcome.failure and outcome.apart]
-        self.lifecycle.put_aside({item.range.partition: one.failure for item, one in apart if one.failure})
-        left = [item for item, one in apart if one.receipt is None and one.clean]
-        gone = {item.id for item, one in apart if one.failure and one.failure.family == OffsetGone.__name__}
-        unwritten = [item for item in left if not (item.inherited or item.found or item.id in gone)]
+    def _take_back_unwritten(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> None:
+        """Takes back ranges of which this run has written nothing, so that a document that is corrected counts for
+        them: of partitions that stopped by themselves, and of all where the run ends with an error that another attempt
+        does not mend."""
+        told = {one.range_id: one for one in outcomes}
+        ends = any(_ends_run(one) for one in outcomes)
+        own = [item for item in items if not (item.inherited or item.found)]
+        unwritten = [item for item in own if _is_unwritten(item, told.get(item.id), ends=ends)]
         if unwritten:
             self._keep_seen([item.range for item in unwritten])
             self.take_back([item.id for item in unwritten])
@@ -352,3 +352,22 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
+
+
+def _ends_run(outcome: Outcome) -> bool:
+    """Whether it has an error that another attempt does not mend."""
+    if outcome.failure is None or outcome.apart:
+        return False
+    return not isinstance(outcome.failure.as_error(), (Retriable, LeaseHeld))
+
+
+def _is_unwritten(item: OpenRange, outcome: Outcome | None, *, ends: bool) -> bool:
+    """Whether nothing of a range was written by the run that has planned it. One that no lane has begun has no outcome.
+    One that the source has lost stays: by that alone the next run sees how much was there; and so does one behind a
+    loss that was accepted, for the run that ends here alone."""
+    may_end = ends and not any(gap.loses for gap in item.range.gaps)
+    if outcome is None:
+        return may_end
+    if outcome.receipt or outcome.failure is None or outcome.failure.family == OffsetGone.__name__:
+        return False
+    return outcome.clean and (outcome.apart or may_end)

@@ -188,11 +188,11 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
     count = marker.count if marker is not None else 0
     if count < settled:
         raise TargetChanged(
-            f"The target holds {count:,} rows of this partition, and {settled:,} were settled: it was restored from a "
-            "backup, emptied, or is another one",
+            f"The target's marker tells of {count:,} rows of this partition, and {settled:,} were settled: the target "
+            "was restored from a backup or emptied, or the document names another one, or another place of the markers",
             where=_where(wanted),
-            next_step="Restore the target from a backup of its own. Or delete the connector and apply it again: under "
-            "its new id it delivers whatever the source still has",
+            next_step="Correct the document, or restore the target from a backup of its own. Or delete the connector "
+            "and apply it again: under its new id it delivers, also once more, whatever the source still has",
         )
 
 

@@ -25,3 +25,7 @@ def test_all_rows_come_into_another_table_when_somebody_asks(
     bare_site: Site, database: Database, several: bool
 ) -> None:
     table_targets.check_all_rows_come_into_it_when_somebody_asks(bare_site, database, several=several)
+
+
+def test_what_a_wrong_document_planned_is_planned_again(bare_site: Site, database: Database) -> None:
+    table_targets.check_what_a_wrong_document_planned_is_planned_again(bare_site, database)

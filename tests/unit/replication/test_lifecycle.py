@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -32,7 +32,7 @@ from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Targets
-from connect_core.sdk.values import Bounds, Gap, Json, Limit, Pins, Position, Range, SourceBatch
+from connect_core.sdk.values import Attempt, Bounds, Gap, Json, Limit, OpenRange, Pins, Position, Range, SourceBatch
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -311,6 +311,27 @@ def test_what_the_target_says_stops_the_run(four: SeveralWorld) -> None:
     with pytest.raises(Retriable, match="the answer was lost"):
         four.run()
     assert four.states() == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"), [(TargetChanged("it is another one"), []), (Unreachable("it does not answer"), [*"abcd"])]
+)
+def test_of_what_a_run_planned_nothing_stays_open_when_a_person_has_to_correct_something(
+    four: SeveralWorld, monkeypatch: pytest.MonkeyPatch, error: WaybillError, stays: list[str]
+) -> None:
+    """A range is finished with the document that it was planned by: one of which nothing is written would hold up the
+    document that is corrected."""
+
+    def refused(attempt: Attempt, item: OpenRange) -> NoReturn:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(four.sink, "writer", refused)
+        with pytest.raises(type(error)):
+            four.run()
+    assert four.open_keys() == stays
+    four.run()
+    assert four.moved() == dict.fromkeys("abcd", 50)
 
 
 # ------------------------------------------------------------------------------------------------------ several of them
