@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.faults.kit.journeys import SHORT_LEASES
 from tests.mariadb import Database as MariaDatabase
 from tests.postgres_tables import Database as PostgresDatabase
 from tests.site import Site
@@ -64,3 +65,19 @@ def check_what_a_wrong_document_planned_is_planned_again(site: Site, database: D
     into(site, database, "former")
     assert "1 delivered" in run(site)
     assert ids(database, "former") == [*range(21)]
+
+
+def check_a_corrected_document_counts_after_a_kill(site: Site, database: Database) -> None:
+    """What the attempt that was killed has planned, and not begun to write, is not held to the wrong one."""
+    site.settings.update(SHORT_LEASES)
+    begun(site, database)
+    database.run("ALTER TABLE former ADD price int")
+    write(site, {"id": 20, "name": "second", "price": 7})
+    site.fault("planned")
+    run(site, code=-9)
+    assert "a field that is not declared" in run(site, code=5)
+    apply(site, database.sink("former", mode="upsert"), fields={"id": "int64", "name": "text", "price": "int32"})
+    assert "the next run plans it by the revision of now" in run(site, code=5)
+    assert "1 delivered" in run(site)
+    assert ids(database, "former") == [*range(21)]
+    assert [one["read"] for one in site.json("receipts", "a")["receipts"]][:2] == [1, 0]

@@ -277,6 +277,12 @@ class ScanResult:
         whole: Numbers = offsets[there >= rows[first, 2]]
         return whole
 
+    @property
+    def has_nothing(self) -> bool:
+        """Whether certainly no record of the range is there, and none of it that the target did not take."""
+        doubtful = self.unknown or self.unplaced or self.late or self.possible_duplicates or self.failure
+        return self.complete and not (self.there() or doubtful or any(self.prefix[2:]))
+
     def there(self) -> int:
         """How many outputs are there, each copy counted."""
         return len(self.hits) + self.further.outputs + self.prefix.records

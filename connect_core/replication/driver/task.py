@@ -169,11 +169,29 @@ class TaskRun(TaskContext):
         does not mend."""
         told = {one.range_id: one for one in outcomes}
         ends = any(_ends_run(one) for one in outcomes)
-        own = [item for item in items if not (item.inherited or item.found)]
-        unwritten = [item for item in own if _is_unwritten(item, told.get(item.id), ends=ends)]
-        if unwritten:
-            self._keep_seen([item.range for item in unwritten])
-            self.take_back([item.id for item in unwritten])
+        unwritten = [item for item in items if _is_unwritten(item, told.get(item.id), ends=ends)]
+        own = [item for item in unwritten if not (item.inherited or item.found)]
+        if own:
+            self._keep_seen([item.range for item in own])
+            self.take_back([item.id for item in own])
+        self._close_outdated(unwritten)
+
+    def _close_outdated(self, unwritten: Sequence[OpenRange]) -> None:
+        """The same for ranges that an earlier attempt has planned, by another revision than that of now, where the
+        target says that it has written nothing either. That there was such a range stays in a receipt."""
+        if self.stream != LIVE or isinstance(self.source, PushSource):
+            return
+        outdated = [
+            item
+            for item in unwritten
+            if item.range.pins.revision != self.revision and item.found is not None and item.found.has_nothing
+        ]
+        self.settle(outdated, [Outcome(item.id, empty_receipt(item)) for item in outdated])
+        for item in outdated:
+            self.context.listener.log(
+                f"{item.range.partition.key}: an earlier revision of the document has planned this range, and nothing"
+                " of it is in the target: the next run plans it by the revision of now"
+            )
 
     def _without_target(self, items: Sequence[OpenRange], outcomes: Sequence[Outcome]) -> set[int]:
         """Those of which nothing is written before their targets are planned: they are taken back for that. One that an

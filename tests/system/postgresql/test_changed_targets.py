@@ -29,3 +29,7 @@ def test_all_rows_come_into_another_table_when_somebody_asks(
 
 def test_what_a_wrong_document_planned_is_planned_again(bare_site: Site, database: Database) -> None:
     table_targets.check_what_a_wrong_document_planned_is_planned_again(bare_site, database)
+
+
+def test_a_corrected_document_counts_after_a_kill(bare_site: Site, database: Database) -> None:
+    table_targets.check_a_corrected_document_counts_after_a_kill(bare_site, database)

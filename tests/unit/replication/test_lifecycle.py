@@ -25,6 +25,7 @@ from connect_core.errors import (
     WaybillError,
 )
 from connect_core.ledger import task_lease_id
+from connect_core.pipeline.digest import pipeline_digest
 from connect_core.pipeline.shaping import Pipeline, Shaped
 from connect_core.replication.driver import preview
 from connect_core.replication.driver.leases import LeaseTimes
@@ -32,7 +33,20 @@ from connect_core.replication.driver.lifecycle import put_aside_error
 from connect_core.replication.worker.lane import move
 from connect_core.sdk.records import Partition
 from connect_core.sdk.sink import Targets
-from connect_core.sdk.values import Attempt, Bounds, Gap, Json, Limit, OpenRange, Pins, Position, Range, SourceBatch
+from connect_core.sdk.values import (
+    Attempt,
+    Bounds,
+    Floor,
+    Gap,
+    Json,
+    Limit,
+    OpenRange,
+    Pins,
+    Position,
+    Range,
+    SourceBatch,
+)
+from connect_core.version import code_version
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -267,6 +281,32 @@ def test_another_pipeline_stops_the_partition_whose_range_is_open(four: SeveralW
         four.run()
     assert four.moved() == {"a": 50, "b": 0, "c": 50, "d": 50}
     assert four.open_keys() == ["b"]
+
+
+@pytest.mark.parametrize("there", [0, 3])
+def test_a_range_of_an_earlier_revision_is_closed_where_nothing_of_it_is_in_the_target(
+    four: SeveralWorld, there: int
+) -> None:
+    """It was planned by an attempt that was killed. What it has written holds the range to that revision."""
+    ledger, uid = four.ledger, four.connector.uid
+    ledger.assign(uid, [A, B, C, D], 1)
+    lease = ledger.take(task_lease_id(uid, "live", 1, 0), None, "tests", uid=uid, version=1)
+    pins = Pins(four.connector.revision - 1, pipeline_digest(four.pipeline), {"memory": "memory"}, code_version())
+    wanted = Range("live", B, 1, 0, 0, 50, 1000, 1 << 20, {}, pins)
+    ledger.plan(
+        [lease], ledger.begin_run(uid, "live", task=0, engine="tests"), uid, 0, [wanted], [Floor(B.id, "memory", 0)]
+    )
+    ledger.release(lease)
+    four.target.stored += [(B, offset) for offset in range(there)]
+    four.parts[B] = source = Recognised(four.parts[B].bodies)
+    source.refuses = True
+    with pytest.raises(Unreachable, match="it went away"):
+        four.run()
+    assert four.open_keys() == (["b"] if there else [])
+    assert any("by the revision of now" in line for line in four.said) == (not there)
+    source.refuses = False
+    four.run()
+    assert four.moved() == dict.fromkeys("abcd", 50)
 
 
 def test_what_neither_side_has_of_an_open_range_stops_its_partition_and_no_other(four: SeveralWorld) -> None:
