@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.systems.mysql.catalog import read_table
-from connect_core.systems.mysql.failures import meaning, number_of
+from connect_core.systems.mysql.failures import is_forbidden, meaning, number_of
 from connect_core.systems.mysql.fitting import check_engine
 from connect_core.systems.mysql.metadata_locks import Place, tables_of_transaction
 from connect_core.systems.mysql.readable import TEXT_OR_BYTES, RowReader
@@ -24,6 +24,7 @@ from connect_core.systems.tables.queries import (
     PARTITION,
     missing_column,
     no_moment,
+    not_allowed,
     not_computed,
     not_taken,
     not_whole,
@@ -90,9 +91,11 @@ def query_understood(where: str) -> Iterator[None]:
 
 
 def _meaning(error: pymysql.Error, where: str) -> WaybillError:
-    number = number_of(error)
+    number, said = number_of(error), " ".join(str(error.args[-1]).split())
     if number in _OF_TEXT:
-        return not_taken(" ".join(str(error.args[-1]).split()), where)
+        return not_taken(said, where)
+    if is_forbidden(error):
+        return not_allowed(said, "GRANT SELECT on it, EXECUTE on a function", where)
     known = meaning(error, where)
     return not_computed(known.kind, where) if isinstance(known, RowsRefused) else known
 

@@ -34,6 +34,7 @@ from connect_core.systems.tables.queries import (
     PARTITION,
     missing_column,
     no_moment,
+    not_allowed,
     not_computed,
     not_taken,
     not_whole,
@@ -59,8 +60,7 @@ _ELSEWHERE = {
 }
 _OF_TEXT = ("42", "0A", "25006")
 """What the server finds in the text: classes of SQLSTATE; and that it would write."""
-_NOT_OF_TEXT = ("42501", "42P01")
-_SEVERAL = "42P11"
+_SEVERAL, _FORBIDDEN, _MISSING = "42P11", "42501", "42P01"
 
 
 class _Relation(NamedTuple):
@@ -86,11 +86,13 @@ def query_understood(where: str) -> Iterator[None]:
 
 
 def _meaning(error: psycopg2.Error, where: str) -> WaybillError:
-    state = error.pgcode or ""
+    state, said = error.pgcode or "", " ".join((error.diag.message_primary or "").split())
     if state == _SEVERAL:
         return not_taken("it is not one statement that gives rows", where)
-    if state.startswith(_OF_TEXT) and state not in _NOT_OF_TEXT:
-        return not_taken(" ".join((error.diag.message_primary or "").split()), where)
+    if state == _FORBIDDEN:
+        return not_allowed(said, "GRANT SELECT on it; where row-level security hides rows of it, BYPASSRLS", where)
+    if state.startswith(_OF_TEXT) and state != _MISSING:
+        return not_taken(said, where)
     known = meaning(error, where)
     return not_computed(known.kind, where) if isinstance(known, RowsRefused) else known
 

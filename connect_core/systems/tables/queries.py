@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from connect_core.errors import ConfigError, DataError
+from connect_core.errors import ConfigError, DataError, Refused
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL
 
@@ -59,6 +59,11 @@ def not_taken(said: str, where: str) -> ConfigError:
     """`said` are the server's words where it judges the text: they quote the query, and no row."""
     step = "Write one SELECT that only reads, without a semicolon: it becomes FROM (query) AS q"
     return ConfigError(f"The server does not take the query: {said}", where=where, next_step=step)
+
+
+def not_allowed(said: str, step: str, where: str) -> Refused:
+    """`said` names what the user may not read."""
+    return Refused(f"The user may not read all of the query: {said}", where=where, next_step=step)
 
 
 def not_computed(kind: str, where: str) -> DataError:

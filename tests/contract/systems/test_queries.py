@@ -405,8 +405,28 @@ def test_a_user_who_sees_nothing_of_a_table_behind_a_view(of_mysql: ShopOfMysql)
     )
     with pytest.raises(ConfigError, match=rf"reads table {name}\.(items|orders), of which viewer sees nothing"):
         Follower(of_mysql.source("SELECT * FROM sold", user="viewer")).run()
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=r"may not read all of the query: SELECT command denied .*items"):
         Follower(of_mysql.source("SELECT * FROM items", user="viewer")).run()
+
+
+def test_what_a_user_may_not_read_is_named(of_postgres: Shop) -> None:
+    reader = f"reader_{of_postgres.database.options['database']}"
+    of_postgres.database.run(
+        f"CREATE ROLE {reader} LOGIN",
+        f"GRANT SELECT ON items TO {reader}",
+    )
+    with pytest.raises(Refused, match="may not read all of the query: permission denied for table orders"):
+        Follower(of_postgres.source(user=reader)).run()
+    of_postgres.database.run(
+        f"GRANT SELECT ON orders TO {reader}",
+        "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+    )
+    with pytest.raises(Refused, match='would be affected by row-level security policy for table "orders"'):
+        Follower(of_postgres.source(user=reader)).run()
+    assert any("permission" not in one and "row-level" in one for one in of_postgres.probed(user=reader))
+    of_postgres.database.run("ALTER TABLE orders DISABLE ROW LEVEL SECURITY")
+    of_postgres.sell("Ann", 1)
+    assert prices(Follower(of_postgres.source(user=reader)).run()) == [1]
 
 
 # ---------------------------------------------------------------------------------------------- what changes meanwhile
