@@ -108,3 +108,26 @@ def test_from_a_query_into_a_table(bare_site: Site, shop: Shop) -> None:
     run(bare_site)
     found = shop.database.run("SELECT id, customer, price FROM copies ORDER BY id")
     assert [*found] == [(1, "Ann", 10), (2, "Ann", 20)]
+
+
+def test_a_range_that_a_query_has_planned_is_finished_with_it(bare_site: Site, shop: Shop) -> None:
+    shop.sell("Ann", 10, 20)
+    bare_site.apply("a", document(shop))
+    bare_site.fault("before-receipt")
+    with bare_site.start("run", "a", "--engine", "inline") as killed:
+        killed.communicate(timeout=60)
+    assert killed.returncode != 0
+    bare_site.apply("a", document(shop, "SELECT id, price FROM items"))
+    assert "the query was changed" in run(bare_site, code=5)
+    assert [one["customer"] for one in lines(bare_site)] == ["Ann", "Ann"]
+    run(bare_site, "--accept-gaps")
+    assert [sorted(one) for one in lines(bare_site)[2:]] == [["id", "price"]] * 2
+
+
+def test_a_backfill_of_a_query(bare_site: Site, shop: Shop) -> None:
+    shop.sell("Ann", 10, 20, 30)
+    bare_site.apply("a", document(shop))
+    run(bare_site)
+    bare_site.waybill("backfill", "a", "--range", "query:2-4", "--engine", "inline")
+    found = [json.loads(line) for path in bare_site.folder.glob("out*") for line in path.read_text().splitlines()]
+    assert sorted(one["price"] for one in found) == [10, 20, 20, 30, 30]
