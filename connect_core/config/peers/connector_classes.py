@@ -49,7 +49,11 @@ CLASSES: tuple[PeerConnector, ...] = (
     PeerConnector(f"{_PACKAGE}file.FileSinkConnector", "taken", "`file` as the target"),
     PeerConnector(f"{_PACKAGE}mqtt.connector.MqttSourceConnector", "taken", "`mqtt` as the source"),
     PeerConnector(f"{_PACKAGE}mqtt.connector.MqttSinkConnector", "taken", "`mqtt` as the target"),
-    PeerConnector(f"{_PACKAGE}jdbc.source.JdbcSourceConnector", "taken", "`mysql` or `postgresql` as the source"),
+    PeerConnector(
+        f"{_PACKAGE}jdbc.source.JdbcSourceConnector",
+        "taken",
+        "`mysql` or `postgresql` as the source: tables, or a `query`",
+    ),
     PeerConnector(f"{_PACKAGE}jdbc.sink.JdbcSinkConnector", "taken", "`mysql` or `postgresql` as the target"),
     PeerConnector(
         f"{_PACKAGE}debezium.postgres.DebeziumPostgresConnector", "taken", "`postgresql_changes` as the source"

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -47,10 +47,17 @@ def _decimal(value: Decimal) -> str:
     return f"{value:f}"
 
 
+def _text_or_bytes(value: str | bytes) -> str:
+    """Of a result the driver gives one of both, by the character set."""
+    return _base64(value) if isinstance(value, bytes) else encode_basestring(value)
+
+
 def _quoted(value: str) -> str:
     return f'"{value}"'
 
 
+TEXT_OR_BYTES = "text or bytes"
+"""What a column of a result is called whose values say it."""
 _WHOLE = Form("{}", str)
 _TEXT = Form("{}", encode_basestring)
 _JSON = Form("{}", _one_line)
@@ -69,6 +76,7 @@ _FORMS = {
     "datetime": Form("CAST({} AS CHAR)", _datetime),
     "timestamp": Form("CAST({} AS CHAR)", _moment),
     "json": _JSON,
+    TEXT_OR_BYTES: Form("{}", _text_or_bytes),
 }
 
 
@@ -77,10 +85,20 @@ def is_readable(column: MysqlColumn) -> bool:
     return column.word in _FORMS
 
 
+class ReadColumn(Protocol):
+    @property
+    def name(self) -> str:
+        """As the server calls it."""
+
+    @property
+    def word(self) -> str:
+        """See `MysqlColumn`."""
+
+
 class RowReader:
     """Makes an object of the values of a row, and the key of that. `in_json` are the columns that hold JSON alone."""
 
-    def __init__(self, columns: Sequence[MysqlColumn], key: Sequence[str], in_json: frozenset[str]) -> None:
+    def __init__(self, columns: Sequence[ReadColumn], key: Sequence[str], in_json: frozenset[str]) -> None:
         forms = [_JSON if one.name in in_json else _FORMS[one.word] for one in columns]
         self.asked = ", ".join(
             form.asked.format(quoted_name(one.name)) for one, form in zip(columns, forms, strict=True)

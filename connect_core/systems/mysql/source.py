@@ -1,4 +1,4 @@
-"""Rows of a table of MySQL as records: each once, whenever it has changed, or all of them again and again."""
+"""Rows of a table of MySQL, or of a query, as records: each once, whenever it has changed, or all of them again."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from pymysql.cursors import Cursor
 from connect_core.errors import DataError
 from connect_core.systems.mysql.connecting import connected, server_uid
 from connect_core.systems.mysql.failures import understood
-from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table, tables_there
+from connect_core.systems.mysql.source_catalog import MysqlSourceTable, tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, writers
-from connect_core.systems.mysql.table_reading import as_it_is, page
+from connect_core.systems.mysql.source_query import query_understood
+from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, query_extent, writers
+from connect_core.systems.mysql.table_reading import as_it_is, page, read_source
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.reading import ServerNames, TableRows
 from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
@@ -33,7 +35,7 @@ class _Rows(TableRows[MysqlSourceTable]):
         resources: ExitStack | None = None,
         database: KeptConnection | None = None,
     ) -> None:
-        name = ".".join(options.split(options.table))
+        name = PARTITION if options.query else ".".join(options.split(options.table))
         super().__init__(options, name, f"{options.host}:{options.port}/{name}", resources, database)
         self._options = options
         self._names_of_server: ServerNames | None = None
@@ -42,7 +44,7 @@ class _Rows(TableRows[MysqlSourceTable]):
         return connected(self._options, self._where)
 
     def understood(self) -> AbstractContextManager[None]:
-        return understood(self._where)
+        return query_understood(self._where) if self._options.query else understood(self._where)
 
     def server(self, asking: Cursor) -> ServerNames:
         if self._names_of_server is None:
@@ -50,7 +52,7 @@ class _Rows(TableRows[MysqlSourceTable]):
         return self._names_of_server
 
     def table(self, asking: Cursor) -> MysqlSourceTable:
-        return read_source_table(asking, self._options)
+        return read_source(asking, self._options)
 
     def as_it_is(self, asking: Cursor) -> AbstractContextManager[MysqlSourceTable]:
         return as_it_is(asking, self._options)
@@ -58,6 +60,8 @@ class _Rows(TableRows[MysqlSourceTable]):
     def extent(
         self, asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None = None
     ) -> tuple[int | None, int | None]:
+        if table.is_query:
+            return query_extent(asking, self._options, window)
         return extent(asking, table, window)
 
     def writers(self, asking: Cursor, table: MysqlSourceTable) -> list[OpenTransaction]:
@@ -120,7 +124,7 @@ class MysqlTables(SeveralTables):
 def rows_of(
     options: MysqlSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
 ) -> TableRows[MysqlSourceTable]:
-    """Of one table."""
+    """Of one table, or of a query."""
     if options.bulk:
         return MysqlWholeTable(options, resources, database)
     return (MysqlChangedRows if options.timestamp else MysqlSource)(options, resources, database)

@@ -23,7 +23,10 @@ _OLDEST = {True: (10, 5), False: (8, 0)}
 
 
 class MysqlSourceTable(NamedTuple):
-    place: tuple[str, str]
+    relation: str
+    """What stands behind FROM."""
+    places: tuple[tuple[str, str], ...]
+    """The tables whose writers may bring a row."""
     origin: str
     """Names this column of a table of this name: MySQL has nothing that tells a table from one made again."""
     id: str
@@ -34,6 +37,7 @@ class MysqlSourceTable(NamedTuple):
     is_mariadb: bool
     time: str = ""
     """The column with the time of a row's last change; empty: rows are read once."""
+    is_query: bool = False
 
     @property
     def numbering(self) -> str:
@@ -79,9 +83,7 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
     and ConfigError with the first thing for which rows of it could be lost or changed."""
     place = options.split(options.table)
     where = f"{options.address}/{options.table}"
-    is_mariadb = _check_version(asking, where)
-    if not options.bulk:  # a pass over all rows needs no order in which they came
-        _check_standing(asking, where, is_mariadb=is_mariadb)
+    is_mariadb = check_server(asking, where, order_matters=not options.bulk)
     table = read_table(asking, place)
     if table is None:
         step = "Create it, or name another one; the next attempt looks again"
@@ -95,16 +97,18 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
     origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
     counts = next(column.counts for column in table.columns if column.name == ids)
     rows = RowReader(table.columns, table.key, _in_json(asking, table) if is_mariadb else frozenset())
-    return MysqlSourceTable(place, origin, ids, counts, rows, is_mariadb, time)
+    return MysqlSourceTable(quoted(place), (place,), origin, ids, counts, rows, is_mariadb, time)
 
 
-def _check_version(asking: Cursor, where: str) -> bool:
-    """Whether it is MariaDB."""
+def check_server(asking: Cursor, where: str, *, order_matters: bool) -> bool:
+    """Whether it is MariaDB. A pass over all rows needs no order in which they came."""
     server = server_of(asking.connection)
     numbers = tuple(map(int, re.findall(r"\d+", server.version)[:2]))
     if numbers < _OLDEST[server.is_mariadb]:
         words = f"The server is {server.version}: a restart of such a one may give numbers of rows again"
         raise Refused(words, where=where, next_step="Upgrade it: MySQL 8.0, MariaDB 10.5 or newer")
+    if order_matters:
+        _check_standing(asking, where, is_mariadb=server.is_mariadb)
     return server.is_mariadb
 
 

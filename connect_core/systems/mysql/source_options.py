@@ -30,7 +30,7 @@ class MysqlSourceOptions(TableSourceOptions, MysqlOptions):
         default="",
         json_schema_extra={"needed": True},
         description="TABLE or DATABASE.TABLE. Each row becomes a record once; with `timestamp` whenever it has "
-        "changed, with `bulk` in each run. Or write `tables`",
+        "changed, with `bulk` in each run. Or write `tables`, or a `query`",
         examples=["orders"],
     )
     tables: Tables = TABLES

@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 
 import pyarrow as pa
+from pymysql.cursors import Cursor
 
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.source_catalog import tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.mysql.source_query import query_understood
 from connect_core.systems.mysql.table_reading import as_it_is, newest
 from connect_core.systems.tables.pages import record_batch
 
@@ -17,10 +19,16 @@ from connect_core.systems.tables.pages import record_batch
 def newest_rows(options: MysqlSourceOptions, last: int) -> pa.Table:
     """Of several tables those of each."""
     where = options.address
-    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        tables = options.named_tables.now(tables_there(asking)) if options.tables else [options.table]
+    judged = query_understood if options.query else understood
+    with closing(connected(options, where)) as database, judged(where), database.cursor() as asking:
         found = []
-        for one in map(options.of_table, tables):
+        for one in _each(asking, options):
             with as_it_is(asking, one) as table:
                 found += newest(asking, table, last)
         return pa.Table.from_batches([record_batch(found)])
+
+
+def _each(asking: Cursor, options: MysqlSourceOptions) -> list[MysqlSourceOptions]:
+    if not options.tables:
+        return [options]
+    return [options.of_table(one) for one in options.named_tables.now(tables_there(asking))]

@@ -12,9 +12,9 @@ from pymysql.cursors import Cursor
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
-from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import is_forbidden, understood
+from connect_core.systems.mysql.metadata_locks import who_shows
 from connect_core.systems.mysql.probing import server_probed
 from connect_core.systems.mysql.source_catalog import (
     MysqlSourceTable,
@@ -23,7 +23,8 @@ from connect_core.systems.mysql.source_catalog import (
     tables_there,
 )
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
-from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, who_shows, writers
+from connect_core.systems.mysql.source_query_probing import probed_query
+from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, writers
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.probed_rows import (
@@ -49,7 +50,9 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
     where = given.address
     with closing(connected(given, where)) as database, understood(where), database.cursor() as asking:
         yield from server_probed(asking, where, may_be_read_only=given.bulk)
-        if given.tables:
+        if given.query:
+            yield from probed_query(asking, given)
+        elif given.tables:
             there = TablesThere(tables_there(asking), others_there(asking))
             yield from each_probed(given.named_tables, there, given.of_table, partial(_probed, asking))
         else:
@@ -106,10 +109,10 @@ def _extent(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
 
 
 def _times(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
-    asking.execute(_TIMES, (*table.place, table.time) * 2)
+    asking.execute(_TIMES, (*table.places[0], table.time) * 2)
     indexed, kind, zone = asking.fetchone() or (0, "", "")
     behind = changed_in(table, to_come(database_now(asking, table)))
-    among = f"SELECT 1 FROM {quoted(table.place)} WHERE NOT ({behind}) LIMIT {MANY}"
+    among = f"SELECT 1 FROM {table.relation} WHERE NOT ({behind}) LIMIT {MANY}"
     asking.execute(f"SELECT COUNT(*) FROM ({among}) r")
     [future] = asking.fetchone() or (0,)
     yield from times_probed(

@@ -9,29 +9,19 @@ from __future__ import annotations
 
 from pymysql.cursors import Cursor
 
-from connect_core.errors import Refused
-from connect_core.systems.mysql.catalog import quoted, quoted_name
+from connect_core.systems.mysql.catalog import quoted_name
+from connect_core.systems.mysql.metadata_locks import locks_of
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable
+from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.mysql.source_query import query_as_it_is
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.queries import PARTITION
+from connect_core.systems.tables.query_rows import extent_of
 
-PLUGIN, SCHEMA = "metadata_lock_info", "performance_schema"
 _READING = ("SHARED", "SHARED_HIGH_PRIO", "SHARED_READ", "SHARED_READ_ONLY")
 """Modes of metadata locks with which nobody inserts."""
-_BY_SCHEMA = """
-SELECT CONCAT_WS(':', OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN), LOCK_TYPE
-FROM performance_schema.metadata_locks
-WHERE OBJECT_TYPE = 'TABLE' AND LOWER(OBJECT_SCHEMA) = LOWER(%s) AND LOWER(OBJECT_NAME) = LOWER(%s)
-"""
-_BY_PLUGIN = """
-SELECT CAST(THREAD_ID AS CHAR), SUBSTRING(LOCK_MODE, 5) FROM information_schema.METADATA_LOCK_INFO
-WHERE LOWER(TABLE_SCHEMA) = LOWER(%s) AND LOWER(TABLE_NAME) = LOWER(%s)
-"""
-_IS_INSTRUMENTED = """
-SELECT COUNT(*) FROM performance_schema.setup_instruments
-WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES'
-"""
 
 
 def database_now(asking: Cursor, table: MysqlSourceTable) -> float:
@@ -39,7 +29,7 @@ def database_now(asking: Cursor, table: MysqlSourceTable) -> float:
     TABLE, has it behind that look."""
     asking.execute("SELECT UNIX_TIMESTAMP(NOW(6))")
     [now] = asking.fetchone() or (0,)
-    asking.execute(f"SELECT 1 FROM {quoted(table.place)} LIMIT 1")
+    asking.execute(f"SELECT 1 FROM {table.relation} LIMIT {0 if table.is_query else 1}")
     return float(now)
 
 
@@ -47,55 +37,26 @@ def extent(asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None = 
     """The lowest and the highest number that are committed, of rows in `window`; None where there is no row."""
     ids = quoted_name(table.id)
     where = changed_in(table, window)
-    asking.execute(f"SELECT MIN({ids}), MAX({ids}) FROM {quoted(table.place)} WHERE {where}")
+    asking.execute(f"SELECT MIN({ids}), MAX({ids}) FROM {table.relation} WHERE {where}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
 
 
+def query_extent(
+    asking: Cursor, options: MysqlSourceOptions, window: TimeWindow | None = None
+) -> tuple[int | None, int | None]:
+    """The same of a query. Raises ConfigError where a row has no number, or no time."""
+    with query_as_it_is(asking, options) as table:
+        named = {name: quoted_name(name) for name in (table.id, table.time) if name}
+        condition, where = changed_in(table, window), f"{options.address}/{PARTITION}"
+        return extent_of(asking, table.relation, named[table.id], condition, named, where)
+
+
 def writers(asking: Cursor, table: MysqlSourceTable, where: str) -> list[OpenTransaction]:
     """Raises Refused by a server that does not show them."""
-    shown_by = who_shows(asking)
-    if not shown_by:
-        raise _not_shown(asking, where)
-    asking.execute(_BY_SCHEMA if shown_by == SCHEMA else _BY_PLUGIN, table.place)
-    found = [OpenTransaction(name, prepared=False) for name, mode in asking.fetchall() if mode not in _READING]
+    locks = locks_of(asking, table.places, where)
+    found = [OpenTransaction(name, prepared=False) for name, mode in locks if mode not in _READING]
     return found + (_prepared(asking) if table.is_mariadb else [])
-
-
-def _not_shown(asking: Cursor, where: str) -> Refused:
-    if lost := _lost(asking):
-        return Refused(
-            f"The server could not list {lost} locks of tables, so it does not show which transactions still write",
-            where=where,
-            next_step="Raise performance_schema_max_metadata_locks and start the server again: the status"
-            " Performance_schema_metadata_lock_lost has to be 0",
-        )
-    return Refused(
-        "The server does not show which transactions still write",
-        where=where,
-        next_step=f"MariaDB: INSTALL SONAME '{PLUGIN}'. MySQL: enable the instrument wait/lock/metadata/sql/mdl in the"
-        " server's configuration, as it is by default, and start it again: what was locked before is not listed. GRANT"
-        f" SELECT ON {SCHEMA}.*",
-    )
-
-
-def _lost(asking: Cursor) -> int:
-    asking.execute("SHOW GLOBAL STATUS LIKE 'Performance_schema_metadata_lock_lost'")
-    return int((asking.fetchone() or ("", 0))[1])
-
-
-def who_shows(asking: Cursor) -> str:
-    """What lists metadata locks; empty: nothing."""
-    asking.execute("SELECT PLUGIN_STATUS FROM information_schema.PLUGINS WHERE PLUGIN_NAME = %s", (PLUGIN.upper(),))
-    if asking.fetchone() == ("ACTIVE",):
-        return PLUGIN
-    asking.execute(f"SELECT @@{SCHEMA}")
-    if not (asking.fetchone() or (0,))[0]:
-        return ""
-    if _lost(asking):
-        return ""
-    asking.execute(_IS_INSTRUMENTED)
-    return SCHEMA if (asking.fetchone() or (0,))[0] else ""
 
 
 def _prepared(asking: Cursor) -> list[OpenTransaction]:
@@ -110,6 +71,6 @@ def counter_stands_at(asking: Cursor, table: MysqlSourceTable) -> int | None:
     if not table.counts:
         return None
     counter = "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-    asking.execute(counter, table.place)
+    asking.execute(counter, table.places[0])
     [following] = asking.fetchone() or (None,)
     return None if following is None else int(following) - 1

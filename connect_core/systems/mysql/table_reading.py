@@ -11,6 +11,7 @@ from pymysql.cursors import Cursor
 from connect_core.systems.mysql.catalog import quoted, quoted_name
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
+from connect_core.systems.mysql.source_query import query_as_it_is
 from connect_core.systems.tables.pages import Page, Row
 from connect_core.systems.tables.passes import TimeWindow
 
@@ -18,10 +19,22 @@ _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
 
 
+def read_source(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
+    """The table, or the query, now. Raises what `read_source_table` and `query_as_it_is` raise."""
+    if not options.query:
+        return read_source_table(asking, options)
+    with query_as_it_is(asking, options) as table:
+        return table
+
+
 @contextmanager
 def as_it_is(asking: Cursor, options: MysqlSourceOptions) -> Iterator[MysqlSourceTable]:
     """The table at one moment: whoever has looked into it holds a metadata lock, so that it is neither dropped nor
     changed meanwhile."""
+    if options.query:
+        with query_as_it_is(asking, options) as table:
+            yield table
+        return
     asking.execute("START TRANSACTION READ ONLY")
     asking.execute(f"SELECT 1 FROM {quoted(options.split(options.table))} LIMIT 1")
     yield read_source_table(asking, options)
@@ -45,11 +58,13 @@ def page(
     while len(rows) < most and size < most_bytes:
         asked = min(step, most - len(rows))
         within = f"{ids} >= {begin} AND {ids} < {end} AND {changed}"
-        found = _rows(asking, table, f"WHERE {within} ORDER BY {ids} LIMIT {asked}")
-        rows += found
-        if len(found) < asked:
+        found = _rows(asking, table, f"WHERE {within} ORDER BY {ids} LIMIT {asked + 1}")
+        rows += found[:asked]
+        if len(found) <= asked:
             return Page(rows, at_end=True)
-        size += sum(len(value) for _, _, value in found)
+        if found[-1][0] == rows[-1][0]:
+            return Page([*rows, found[-1]], at_end=False)  # for whoever looks whether numbers are unique
+        size += sum(len(value) for _, _, value in found[:asked])
         step = min(10 * step, max(1, (most_bytes - size) * len(rows) // max(size, 1)))
         begin = rows[-1][0] + 1
     return Page(rows, at_end=False)
@@ -70,9 +85,10 @@ def _written(second: int) -> str:
 
 def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:
     """The last rows, in order."""
-    return _rows(asking, table, f"ORDER BY {quoted_name(table.id)} DESC LIMIT {last}")[::-1]
+    ids = quoted_name(table.id)
+    return _rows(asking, table, f"WHERE {ids} IS NOT NULL ORDER BY {ids} DESC LIMIT {last}")[::-1]
 
 
 def _rows(asking: Cursor, table: MysqlSourceTable, which: str) -> list[Row]:
-    asking.execute(f"SELECT {quoted_name(table.id)}, {table.rows.asked} FROM {quoted(table.place)} {which}")
+    asking.execute(f"SELECT {quoted_name(table.id)}, {table.rows.asked} FROM {table.relation} {which}")
     return [(number, *table.rows.read(values)) for number, *values in asking.fetchall()]

@@ -1,4 +1,4 @@
-"""Rows of a table of PostgreSQL as records: each once, whenever it has changed, or all of them again and again."""
+"""Rows of a table of PostgreSQL, or of a query, as records: each once, whenever it has changed, or all in each run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.inheritance import parents_there
 from connect_core.systems.postgresql.options import split_table
-from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table, tables_there
+from connect_core.systems.postgresql.source_catalog import SourceTable, tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
-from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
-from connect_core.systems.postgresql.table_reading import as_it_is, page
+from connect_core.systems.postgresql.source_query import query_understood
+from connect_core.systems.postgresql.standing import database_now, extent, query_extent, sequence_stands_at, writers
+from connect_core.systems.postgresql.table_reading import as_it_is, page, read_source
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.named_tables import Parents
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
@@ -34,7 +36,7 @@ class _Rows(TableRows[SourceTable]):
         resources: ExitStack | None = None,
         database: KeptConnection | None = None,
     ) -> None:
-        name = ".".join(split_table(options.table))
+        name = PARTITION if options.query else ".".join(split_table(options.table))
         super().__init__(options, name, f"{options.address}/{name}", resources, database)
         self._options = options
 
@@ -42,10 +44,10 @@ class _Rows(TableRows[SourceTable]):
         return connected(self._options, self._where)
 
     def understood(self) -> AbstractContextManager[None]:
-        return understood(self._where)
+        return query_understood(self._where) if self._options.query else understood(self._where)
 
     def table(self, asking: cursor) -> SourceTable:
-        return read_source_table(asking, self._options)
+        return read_source(asking, self._options)
 
     def as_it_is(self, asking: cursor) -> AbstractContextManager[SourceTable]:
         return as_it_is(asking, self._options)
@@ -53,7 +55,9 @@ class _Rows(TableRows[SourceTable]):
     def extent(
         self, asking: cursor, table: SourceTable, window: TimeWindow | None = None
     ) -> tuple[int | None, int | None]:
-        return extent(asking, self._options.table, table, window)
+        if table.is_query:
+            return query_extent(asking, self._options, window)
+        return extent(asking, table, window)
 
     def writers(self, asking: cursor, table: SourceTable) -> list[OpenTransaction]:
         return writers(asking, table)
@@ -68,7 +72,7 @@ class _Rows(TableRows[SourceTable]):
         most_bytes: int,
         window: TimeWindow | None = None,
     ) -> Page:
-        return page(asking, self._options.table, table, begin, end, most, most_bytes, window)
+        return page(asking, table, begin, end, most, most_bytes, window)
 
 
 class PostgresSource(_Rows, NumberedRows[SourceTable]):
@@ -119,7 +123,7 @@ class PostgresTables(SeveralTables):
 def rows_of(
     options: PostgresSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
 ) -> TableRows[SourceTable]:
-    """Of one table."""
+    """Of one table, or of a query."""
     if options.bulk:
         return PostgresWholeTable(options, resources, database)
     return (PostgresChangedRows if options.timestamp else PostgresSource)(options, resources, database)

@@ -24,7 +24,7 @@ SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_
        (SELECT system_identifier FROM pg_control_system()),
        (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-_MOMENT = re.compile(r"timestamp(\(\d\))? with(out)? time zone")
+MOMENT = re.compile(r"timestamp(\(\d\))? with(out)? time zone")
 _CLASS = "SELECT oid, relkind, relhassubclass FROM pg_class WHERE oid = to_regclass(%s)"
 _THERE = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -72,7 +72,9 @@ class IdSequence(NamedTuple):
 
 class SourceTable(NamedTuple):
     number: int
-    """Its oid."""
+    """Its oid; 0 of a query."""
+    relation: str
+    """What stands behind FROM."""
     origin: str
     """Names this column of this table in this cluster, and nothing that replaces one of them (`sdk.values.ORIGIN`)."""
     columns: tuple[TableColumn, ...]
@@ -84,6 +86,10 @@ class SourceTable(NamedTuple):
     """None of a table that is read by `time`: in which order numbers are given out does not matter there."""
     time: TableColumn | None = None
     """The column with the time of a row's last change."""
+
+    @property
+    def is_query(self) -> bool:
+        return not self.number
 
     @property
     def numbering(self) -> str:
@@ -112,7 +118,7 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     """Raises Unreachable where it is not there, Refused by a server that shows no locks where these matter, and
     ConfigError with the first thing for which rows of it could be lost or changed."""
     where = f"{options.address}/{options.table}"
-    cluster = _cluster(asking, where, locks_matter=not options.bulk)
+    cluster = cluster_of(asking, where, locks_matter=not options.bulk)
     table, (number, kind, has_parts) = read_table(asking.connection, options.table), _class(asking, options, where)
     if kind not in "rp":
         raise ConfigError("This is no table", where=where, next_step="Name a table; views have no rows of their own")
@@ -125,11 +131,11 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     [attribute, required] = asking.fetchone() or (0, False)
     asking.execute(_INDEXES, (number, attribute))
     uniques = [bool(unique) for (unique,) in asking.fetchall()]
-    drawn = _sequences(asking, number, attribute)
+    drawn = sequences_of(asking, number, attribute)
     if kind == "r" and has_parts and (child := numbered_apart(asking, number, ids, [one.number for one in drawn])):
         raise _numbered_twice(child, ids, where)
     sequences = () if options.timestamp or options.bulk else drawn
-    for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *_misfits_of_sequences(sequences)):
+    for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *misfits_of_sequences(sequences)):
         raise ConfigError(wrong, where=where, next_step=step)
     by_name = {column.name: column for column in table.columns}
     if options.timestamp and (misfit := _misfit_of_time(by_name.get(options.timestamp), options.timestamp)):
@@ -137,6 +143,7 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     named = f"{cluster}/{number}/{attribute}" + (f"/{options.timestamp}" if options.timestamp else "")
     return SourceTable(
         number,
+        quoted(options.table),
         hashlib.blake2b(named.encode(), digest_size=8).hexdigest(),
         table.columns,
         ids,
@@ -146,7 +153,7 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
     )
 
 
-def _sequences(asking: cursor, number: int, attribute: int) -> tuple[IdSequence, ...]:
+def sequences_of(asking: cursor, number: int, attribute: int) -> tuple[IdSequence, ...]:
     asking.execute(_SEQUENCES, {"table": number, "column": attribute})
     return tuple(IdSequence(*row) for row in asking.fetchall())
 
@@ -160,7 +167,7 @@ def _numbered_twice(child: str, ids: str, where: str) -> ConfigError:
 def _misfit_of_time(column: TableColumn | None, name: str) -> tuple[str, str] | None:
     if column is None:
         return f"The table has no column {name}", "Name the column with the time of the last change as timestamp"
-    if not _MOMENT.fullmatch(column.kind):
+    if not MOMENT.fullmatch(column.kind):
         step = "Name a column of type timestamp with time zone, or without that and written in UTC"
         return f"Column {name} is {column.kind}, which says no time of a change", step
     if not column.required:
@@ -169,7 +176,7 @@ def _misfit_of_time(column: TableColumn | None, name: str) -> tuple[str, str] | 
     return None
 
 
-def _cluster(asking: cursor, where: str, *, locks_matter: bool) -> str:
+def cluster_of(asking: cursor, where: str, *, locks_matter: bool) -> str:
     asking.execute(_SERVER)
     is_standby, version, encoding, system, database = asking.fetchone() or (True, 0, "", 0, 0)
     if is_standby and locks_matter:
@@ -227,7 +234,7 @@ def _misfits_of_index(ids: str, required: bool, uniques: list[bool], has_parts: 
         yield words, f"CREATE UNIQUE INDEX CONCURRENTLY ON … ({ids})"
 
 
-def _misfits_of_sequences(sequences: tuple[IdSequence, ...]) -> Iterator[tuple[str, str]]:
+def misfits_of_sequences(sequences: tuple[IdSequence, ...]) -> Iterator[tuple[str, str]]:
     for one in sequences:
         if one.cache > 1:
             words = f"Sequence {one.name} has CACHE {one.cache}: sessions keep ids, and insert them after higher ones"

@@ -12,6 +12,7 @@ from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.inheritance import parents_there
 from connect_core.systems.postgresql.source_catalog import tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.source_query import query_understood
 from connect_core.systems.postgresql.table_reading import as_it_is, newest
 from connect_core.systems.tables.pages import record_batch
 
@@ -19,16 +20,16 @@ from connect_core.systems.tables.pages import record_batch
 def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:
     """Of several tables those of each."""
     where = options.address
-    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        tables = _tables(asking, options)
+    judged = query_understood if options.query else understood
+    with closing(connected(options, where)) as database, judged(where), database.cursor() as asking:
         found = []
-        for one in map(options.of_table, tables):
+        for one in _each(asking, options):
             with as_it_is(asking, one) as table:
-                found += newest(asking, one.table, table, last)
+                found += newest(asking, table, last)
         return pa.Table.from_batches([record_batch(found)])
 
 
-def _tables(asking: cursor, options: PostgresSourceOptions) -> list[str]:
+def _each(asking: cursor, options: PostgresSourceOptions) -> list[PostgresSourceOptions]:
     if not options.tables:
-        return [options.table]
-    return options.named_tables.now(tables_there(asking), parents_there(asking))
+        return [options]
+    return [options.of_table(one) for one in options.named_tables.now(tables_there(asking), parents_there(asking))]

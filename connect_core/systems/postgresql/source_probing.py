@@ -22,6 +22,7 @@ from connect_core.systems.postgresql.source_catalog import (
     tables_there,
 )
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.source_query_probing import probed_query
 from connect_core.systems.postgresql.standing import database_now, extent, sequence_stands_at, writers
 from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.pages import unfit_numbers
@@ -48,7 +49,9 @@ def probe(options: Json) -> Iterator[ProbeResult]:
         asking.execute("SELECT current_setting('server_version')")
         [version] = asking.fetchone() or ("",)
         yield ProbeResult(True, f"{where} answers, PostgreSQL {version}")
-        if given.tables:
+        if given.query:
+            yield from probed_query(asking, given)
+        elif given.tables:
             there = TablesThere(tables_there(asking), others_there(asking), parents_there(asking))
             yield from each_probed(given.named_tables, there, given.of_table, partial(_probed, asking))
         else:
@@ -100,7 +103,7 @@ def _times(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> 
 
 
 def _unfit_rows(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> str:
-    lowest, highest = extent(asking, given.table, table)
+    lowest, highest = extent(asking, table)
     return unfit_numbers(lowest, (highest or 0) + 1)
 
 

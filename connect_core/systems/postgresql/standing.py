@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from psycopg2.extensions import cursor
 
-from connect_core.systems.postgresql.catalog import quoted, quoted_name
+from connect_core.systems.postgresql.catalog import quoted_name
 from connect_core.systems.postgresql.source_catalog import SourceTable
+from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.source_query import query_as_it_is
 from connect_core.systems.postgresql.table_reading import changed_in
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.queries import PARTITION
+from connect_core.systems.tables.query_rows import extent_of
 
 _WRITERS = """
 WITH RECURSIVE watched AS (
@@ -37,21 +41,30 @@ def database_now(asking: cursor) -> float:
     return float(now)
 
 
-def extent(
-    asking: cursor, name: str, table: SourceTable, window: TimeWindow | None = None
-) -> tuple[int | None, int | None]:
+def extent(asking: cursor, table: SourceTable, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
     """The lowest and the highest id that are committed, of rows in `window`; None where there is no row."""
     ids = quoted_name(table.id)
-    asking.execute(f"SELECT min({ids}), max({ids}) FROM {quoted(name)} WHERE {changed_in(table, window)}")
+    asking.execute(f"SELECT min({ids}), max({ids}) FROM {table.relation} WHERE {changed_in(table, window)}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
 
 
 def writers(asking: cursor, table: SourceTable) -> list[OpenTransaction]:
     """A time may be that of the transaction's begin, long before it has a lock on the table: then all that are open
-    count."""
-    asking.execute(_OPEN if table.time else _WRITERS, None if table.time else (table.watched,))
+    count. So they do of a query, whichever tables it reads, and wherever its numbers come from."""
+    all_count = table.time or table.is_query
+    asking.execute(_OPEN if all_count else _WRITERS, None if all_count else (table.watched,))
     return [OpenTransaction(*row) for row in asking.fetchall()]
+
+
+def query_extent(
+    asking: cursor, options: PostgresSourceOptions, window: TimeWindow | None = None
+) -> tuple[int | None, int | None]:
+    """The same of a query. Raises ConfigError where a row has no number, or no time."""
+    with query_as_it_is(asking, options) as table:
+        named = {name: quoted_name(name) for name in (table.id, table.time.name if table.time else "") if name}
+        condition, where = changed_in(table, window), f"{options.address}/{PARTITION}"
+        return extent_of(asking, table.relation, named[table.id], condition, named, where)
 
 
 def sequence_stands_at(asking: cursor, table: SourceTable) -> int | None:

@@ -11,6 +11,7 @@ from connect_core.systems.postgresql.catalog import quoted, quoted_name
 from connect_core.systems.postgresql.readable import expression, one_line
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
+from connect_core.systems.postgresql.source_query import query_as_it_is
 from connect_core.systems.tables.pages import Page, Row
 from connect_core.systems.tables.passes import TimeWindow
 
@@ -18,9 +19,21 @@ _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
 
 
+def read_source(asking: cursor, options: PostgresSourceOptions) -> SourceTable:
+    """The table, or the query, now. Raises what `read_source_table` and `query_as_it_is` raise."""
+    if not options.query:
+        return read_source_table(asking, options)
+    with query_as_it_is(asking, options) as table:
+        return table
+
+
 @contextmanager
 def as_it_is(asking: cursor, options: PostgresSourceOptions) -> Iterator[SourceTable]:
     """The table at one moment: it is neither dropped nor changed meanwhile."""
+    if options.query:
+        with query_as_it_is(asking, options) as table:
+            yield table
+        return
     asking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     asking.execute(f"LOCK TABLE {quoted(options.table)} IN ACCESS SHARE MODE")
     yield read_source_table(asking, options)
@@ -29,7 +42,6 @@ def as_it_is(asking: cursor, options: PostgresSourceOptions) -> Iterator[SourceT
 
 def page(
     asking: cursor,
-    name: str,
     table: SourceTable,
     begin: int,
     end: int,
@@ -41,7 +53,7 @@ def page(
     `window` those that were changed then."""
     ids = quoted_name(table.id)
     within = f"WHERE {ids} >= {begin} AND {ids} < {end} AND {changed_in(table, window)}"
-    asking.execute(f"DECLARE waybill NO SCROLL CURSOR FOR {_select(name, table, within)} ORDER BY {ids}")
+    asking.execute(f"DECLARE waybill NO SCROLL CURSOR FOR {_select(table, within)} ORDER BY {ids}")
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
     while len(rows) < most and size < most_bytes:
@@ -68,19 +80,19 @@ def changed_in(table: SourceTable, window: TimeWindow | None) -> str:
     return before if window.begin is None else f"{column} >= to_timestamp({window.begin}){zone} AND {before}"
 
 
-def newest(asking: cursor, name: str, table: SourceTable, last: int) -> list[Row]:
+def newest(asking: cursor, table: SourceTable, last: int) -> list[Row]:
     """The last rows, in order."""
-    asking.execute(f"{_select(name, table, '')} ORDER BY {quoted_name(table.id)} DESC LIMIT {last}")
+    ids = quoted_name(table.id)
+    asking.execute(f"{_select(table, f'WHERE {ids} IS NOT NULL')} ORDER BY {ids} DESC LIMIT {last}")
     rows: list[Row] = asking.fetchall()
     return rows[::-1]
 
 
-def _select(name: str, table: SourceTable, within: str) -> str:
+def _select(table: SourceTable, within: str) -> str:
     value = one_line("row_to_json(r)::text", table.columns)
     members = ", ".join(map(expression, table.columns))
-    return (
-        f"SELECT {quoted_name(table.id)}, {_key(table)}, {value} FROM (SELECT {members} FROM {quoted(name)} {within}) r"
-    )
+    rows = f"SELECT {members} FROM {table.relation} {within}"
+    return f"SELECT {quoted_name(table.id)}, {_key(table)}, {value} FROM ({rows}) r"
 
 
 def _key(table: SourceTable) -> str:

@@ -20,6 +20,7 @@ from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.passes import Pass, TimeWindow, second_behind, settled_second
+from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import T, TableRows
 from connect_core.systems.tables.source import AGAIN_S
 
@@ -59,7 +60,8 @@ class ChangedRows(TableRows[T]):
         table, look = self._look()
         done = Pass.of(at.evidence) if at else None
         if at and done and done.table != table.origin:
-            lost = Gap(at.incarnation, at.offset, None, "recreated")
+            reason = why_another(done.table, table.origin, is_query=table.is_query)
+            lost = Gap(at.incarnation, at.offset, None, reason)
             return replace(self._next(at, None, *self._settled(table, look)), gaps=(lost,))
         if at and done and at.offset < done.end:
             return done.bounds(at)

@@ -1,4 +1,5 @@
-"""What a table of any database promises as a source of rows that were changed, or of all (docs/guarantees.md)."""
+"""What a table of any database promises as a source of rows that were changed, or of all; and what a query does
+(docs/guarantees.md)."""
 
 from __future__ import annotations
 
@@ -21,6 +22,32 @@ def changed_rows(*of_the_database: str) -> Guarantee:
         ),
         "each row",
     )
+
+
+def rows_of_query(*of_the_database: str) -> Guarantee:
+    """Of new rows."""
+    return Guarantee(
+        "exactly once",
+        (
+            "A row of the result is there, with all that it is joined from, when the transaction ends that draws its"
+            " number; else it does not come to be there after one with a higher number.",
+            "Numbers are drawn from one sequence, and no two rows of the result ever have one number.",
+            *of_the_database,
+            "The database keeps what it has committed: no failover to a server that lags.",
+            "A row does not leave the result before it is read.",
+        ),
+        "the query",
+    )
+
+
+def changed_rows_of_query(*of_the_database: str) -> Guarantee:
+    """Of rows that come again."""
+    changed = changed_rows(*of_the_database)
+    mine = (
+        "Whatever changes a row of the result, in whichever table of the query, or brings it there, sets its time.",
+        "No two rows of the result ever have one number.",
+    )
+    return Guarantee(changed.delivery, (*changed.conditions, *mine), changed.order)
 
 
 WHOLE_TABLE = Guarantee(

@@ -133,19 +133,34 @@ def _complete_sink(into: FlatWriter) -> None:
 
 
 def _tables(into: FlatWriter, key: str, value: Any) -> None:
+    """Empty beside a query: none."""
     names = _names(value)
     if len(names) == 1:
         into.put(key, "table", names[0])
     elif names:
         into.put(key, "tables", names)
         into.notice(f"{key}: {{topic}} in connect.topicname stands for the name of a table; else all go to one topic")
-    else:
+    elif not _query_of(into):
         into.refuse(key, "name a table")
+
+
+def _query(into: FlatWriter, key: str, value: Any) -> None:
+    """Where its result has no primary key, rows need a number in each mode."""
+    if not _query_of(into):
+        return
+    if any(_names(into.given.get(one)) for one in _TABLES):
+        into.refuse(key, "a connector reads a query or tables: leave one of both out")
+    elif not str(into.given.get(_NUMBERS) or "").strip():
+        into.refuse(
+            key, f"needs {_NUMBERS} in each mode: a column of whole numbers that tells rows of its result apart"
+        )
+    else:
+        into.put(key, "query", _query_of(into))
 
 
 def _column(into: FlatWriter, key: str, value: Any) -> None:
     """Empty: the primary key is looked for, here too."""
-    if (mode := _mode_of(into)) in ("timestamp", "bulk"):
+    if (mode := _mode_of(into)) in ("timestamp", "bulk") and not _query_of(into):
         into.ignore(key, f"mode={mode} tells rows apart by the primary key")
     elif str(value).strip():
         into.put(key, "incrementing", str(value).strip())
@@ -165,7 +180,9 @@ def _time_column(into: FlatWriter, key: str, value: Any) -> None:
     if _mode_of(into) not in _TIMED:
         into.ignore(key, f"mode={_mode_of(into)} reads no times")
     elif len(names) > 1:
-        into.refuse(key, "one column has the time of the last change, and takes no NULL")
+        into.refuse(
+            key, "one column has the time of the last change, and takes no NULL: a query can make one of several"
+        )
     elif names:
         into.put(key, "timestamp", names[0])
 
@@ -179,6 +196,10 @@ def _delay(into: FlatWriter, key: str, value: Any) -> None:
         into.ignore(key, "it is one second at least, and open transactions are waited for")
     else:
         into.put(key, "delay_s", int(text) / 1000)
+
+
+def _query_of(into: FlatWriter) -> str:
+    return str(into.given.get("query") or "").strip()
 
 
 def _mode_of(into: FlatWriter) -> str:
@@ -226,6 +247,8 @@ _SINK: Mapping[str, FlatHandler] = {
 }
 _SINK_MUST = {URL: "where the database is", "connection.user": "who writes"}
 _TIMED = ("timestamp", "timestamp+incrementing")
+_NUMBERS = "incrementing.column.name"
+_TABLES = ("table.whitelist", "table.include.list")
 _MODE = (
     "there are bulk, incrementing, timestamp and timestamp+incrementing; a stream of changes (postgresql_changes) has"
     " updates and deletes too"
@@ -233,11 +256,12 @@ _MODE = (
 _SOURCE: Mapping[str, FlatHandler] = {
     **_CONNECTION,
     "mode": _source_mode,
-    "incrementing.column.name": _column,
+    _NUMBERS: _column,
     "timestamp.column.name": _time_column,
     "timestamp.delay.interval.ms": _delay,
-    "table.whitelist": _tables,
-    "table.include.list": _tables,
+    **dict.fromkeys(_TABLES, _tables),
+    "query": _query,
+    "query.suffix": _only("", why="write it into the query"),
     "topic.prefix": ignored("the topic is that of connect.topicname or topic"),
     "poll.interval.ms": _poll,
     "batch.max.rows": ignored(_BATCHES),
@@ -249,5 +273,5 @@ _SOURCE_MUST = {
     URL: "where the database is",
     "connection.user": "who reads",
     "mode": "incrementing",
-    "table.whitelist|table.include.list": "the table to read",
+    "table.whitelist|table.include.list|query": "the table to read",
 }

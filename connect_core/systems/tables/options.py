@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from connect_core.systems.tls import TlsCa, TlsCertificate, TlsFiles, TlsKey
 
@@ -220,6 +220,23 @@ EXCLUDE: Any = Field(
 )
 
 
+def checked_query(text: str) -> str:
+    """The server judges what it is."""
+    query = text.strip()
+    if "\0" in query or query.endswith(";"):
+        raise ValueError("must be one SELECT, with no semicolon at its end")
+    return query
+
+
+QUERY: Any = Field(
+    default="",
+    description="In place of `table`, one SELECT without a semicolon at its end: each row of its result becomes a "
+    "record. `incrementing` names the column of whole numbers that tells these rows apart. It is used as a derived "
+    "table, `FROM (query) AS q WHERE …`",
+    examples=["SELECT i.id, o.customer, i.price FROM items i JOIN orders o ON o.id = i.order_id"],
+)
+
+
 class TableSourceOptions(DatabaseOptions):
     """By which rows a table is read, and when."""
 
@@ -257,6 +274,8 @@ class TableSourceOptions(DatabaseOptions):
     table: str = ""
     tables: list[str] = TABLES
     exclude: list[str] = EXCLUDE
+    query: Annotated[str, AfterValidator(checked_query)] = QUERY
+    incrementing: str | None = None
 
     def of_table(self, table: str) -> Self:
         """The options for one of several tables alone."""
@@ -269,10 +288,12 @@ class TableSourceOptions(DatabaseOptions):
 
     @model_validator(mode="after")
     def _names_tables_in_one_way(self) -> Self:
-        if bool(self.table) == bool(self.tables):
-            raise ValueError("name one table as table, or several as tables")
+        if sum(map(bool, (self.table, self.tables, self.query))) != 1:
+            raise ValueError("name one table as table, or several as tables, or write a query")
         if self.exclude and not self.tables:
             raise ValueError("exclude goes with tables")
+        if self.query and not self.incrementing:
+            raise ValueError("query needs incrementing: a column of whole numbers that tells rows of its result apart")
         return self
 
     @model_validator(mode="after")

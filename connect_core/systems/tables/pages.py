@@ -25,12 +25,19 @@ class Page(NamedTuple):
     """Whether there are no more in the stretch that was asked for."""
 
 
-def batch_of(found: Page, begin: int, end: int, where: str) -> SourceBatch:
+_OTHER_NUMBER = "Give one of them another one, higher than all others"
+_OTHER_COLUMN = (
+    "Name a column as incrementing that tells rows of the query apart: of a join mostly the key of the table that has"
+    " most rows"
+)
+
+
+def batch_of(found: Page, begin: int, end: int, where: str, *, of_query: bool = False) -> SourceBatch:
     """Raises DataError where two rows have one id: only one of them would be a record."""
     ids = np.array([row[0] for row in found.rows], np.int64)
     if (again := np.flatnonzero(ids[1:] == ids[:-1])).size:
         words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
-        raise DataError(words, where=where, next_step="Give one of them another one, higher than all others")
+        raise DataError(words, where=where, next_step=_OTHER_COLUMN if of_query else _OTHER_NUMBER)
     behind = end if found.at_end else int(ids[-1]) + 1
     return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind))
 

@@ -74,9 +74,13 @@ def times_probed(column: str, *, indexed: bool, future: int, zone: str) -> Itera
     yield ProbeResult(True, f"rows that were changed are found by {column}")
     if not indexed:
         yield ProbeResult(True, f"no index begins with column {column}: each look reads the whole table")
-    if future:
-        many = f"{MANY:,} or more" if future >= MANY else f"{future:,}"
-        yield ProbeResult(True, f"rows with a time that is still to come, and which are read then: {many}")
+    yield from times_to_come(future)
     if zone:
         words = f"column {column} says no time zone, and has to be written in UTC; sessions begin with {zone}"
         yield ProbeResult(True, words)
+
+
+def times_to_come(future: int) -> Iterator[ProbeResult]:
+    if future:
+        many = f"{MANY:,} or more" if future >= MANY else f"{future:,}"
+        yield ProbeResult(True, f"rows with a time that is still to come, and which are read then: {many}")

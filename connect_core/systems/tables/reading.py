@@ -43,6 +43,10 @@ class NumberedTable(Protocol):
         """The column that numbers its rows."""
 
     @property
+    def is_query(self) -> bool:
+        """Whether its rows are those of a query."""
+
+    @property
     def numbering(self) -> str:
         """Another text when the numbers are given out by another sequence, or by one that was restarted."""
 
@@ -224,4 +228,4 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
                 )
             sizes = (min(most, MOST_ROWS), min(most_bytes, MOST_BYTES))
             found = self.page(asking, table, begin, end, *sizes, self._window(wanted))
-        return batch_of(found, begin, end, self._where)
+        return batch_of(found, begin, end, self._where, of_query=bool(self._looks.query))

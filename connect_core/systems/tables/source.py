@@ -17,6 +17,7 @@ from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import NumberedTable, T, TableRows
 
 NUMBERING = "numbering"
@@ -98,8 +99,9 @@ def _continued(table: NumberedTable, at: Position | None, first: int) -> tuple[i
     """The incarnation, where reading continues, and what was lost with a former table, or its former rows."""
     if at is None:
         return 0, first, ()
-    if at.evidence.get(ORIGIN, table.origin) != table.origin:
-        return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, "recreated"),)
+    if (before := at.evidence.get(ORIGIN, table.origin)) != table.origin:
+        reason = why_another(before, table.origin, is_query=table.is_query)
+        return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, reason),)
     if not _numbered_as_before(table, at.evidence):
         reason = f"the sequence of column {table.id} was restarted or altered"
         return at.incarnation + 1, first, (Gap(at.incarnation, at.offset, None, reason),)

@@ -19,6 +19,7 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import T, TableRows
 
 _TABLE, _TOKEN, _FIRST, _END = "table", "pass", "first", "end"
@@ -78,7 +79,8 @@ class WholeTable(TableRows[T]):
         if at and last_pass and at.offset < last_pass.end:
             if last_pass.table == table.origin:
                 return _rest_of(last_pass, at)
-            lost = Gap(at.incarnation, at.offset, None, "recreated")
+            reason = why_another(last_pass.table, table.origin, is_query=table.is_query)
+            lost = Gap(at.incarnation, at.offset, None, reason)
             return Bounds(at.incarnation + 1, 0, 0, 0, gaps=(lost,), grows=False)
         if first is None or last is None or not self._is_due(last_pass):
             return Bounds.unread(at)

@@ -20,10 +20,10 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import VALUES, SourceContract
 from connect_core.sdk.values import Bounds, Position, Range, SourceBatch
+from connect_core.systems.mysql.metadata_locks import PLUGIN, SCHEMA, who_shows
 from connect_core.systems.mysql.source import MysqlSource
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_probing import probe_source
-from connect_core.systems.mysql.standing import PLUGIN, SCHEMA, who_shows
 from tests.mariadb import Database, MariaDB
 from tests.mysql_writers import TABLE
 from tests.mysql_writers import writing as writing_all

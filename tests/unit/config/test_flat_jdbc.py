@@ -43,6 +43,8 @@ SOURCE = {
     "value.converter": JSON,
     "value.converter.schemas.enable": "false",
 }
+QUERY = "SELECT i.id, o.customer FROM items i JOIN orders o ON o.id = i.of_order"
+QUERIED = {key: value for key, value in SOURCE.items() if key != "table.whitelist"} | {"query": QUERY}
 TIMED = {**SOURCE, "mode": "timestamp+incrementing", "timestamp.column.name": "changed"}
 
 
@@ -140,6 +142,31 @@ def test_bulk_reads_the_whole_table_by_its_primary_key(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"mode": "bulk"}, {"bulk": True}),
+        ({"mode": "timestamp", "timestamp.column.name": "at"}, {"timestamp": "at"}),
+        ({"mode": "timestamp+incrementing", "timestamp.column.name": "at"}, {"timestamp": "at"}),
+        ({"table.whitelist": "", "query.suffix": ""}, {}),
+    ],
+)
+@pytest.mark.parametrize("package", [of_sources for _, of_sources in PACKAGES])
+def test_a_query_has_numbers_in_each_mode(
+    read: Read, package: str, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = read({**QUERIED, **given, "connector.class": f"{package}JdbcSourceConnector"})
+    source = found.data["source"]["postgresql"]
+    names = ("query", "incrementing", "bulk", "timestamp", "table", "tables")
+    assert {name: source[name] for name in names if name in source} == {
+        "query": QUERY,
+        "incrementing": "id",
+        **expected,
+    }
+    assert found.data["sink"] == {"rocketmq": {"connection": "main", "topic": "orders"}}
+
+
+@pytest.mark.parametrize(
     ("given", "key", "words"),
     [
         (
@@ -163,7 +190,9 @@ def test_bulk_reads_the_whole_table_by_its_primary_key(read: Read) -> None:
         ({**SOURCE, "table.whitelist": " , "}, "table.whitelist", "name a table"),
         ({**SOURCE, "poll.interval.ms": "soon"}, "poll.interval.ms", "milliseconds"),
         ({**SOURCE, "db.timezone": "Europe/Paris"}, "db.timezone", "UTC"),
-        ({**SOURCE, "query": "SELECT 1"}, "query", "unknown key"),
+        ({**SOURCE, "query": "SELECT 1"}, "query", "a query or tables"),
+        ({**QUERIED, "incrementing.column.name": ""}, "query", "needs incrementing.column.name in each mode"),
+        ({**QUERIED, "query.suffix": "LIMIT 10"}, "query.suffix", "write it into the query"),
         ({**SOURCE, "value.converter.schemas.enable": "true"}, "value.converter.schemas.enable", "set it to false"),
     ],
 )

@@ -57,6 +57,8 @@ def test_a_plugin_is_sound(name: str) -> None:
         ("mqtt", "source", {"filters": "a/#", "packet_ids": "used_again"}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#", "$share/all/b"]}, "at least once"),
         ("mqtt", "source", {"filters": ["a/#"], "qos": 0}, "at most once"),
+        ("postgresql", "source", {"query": "SELECT id FROM t", "incrementing": "id"}, "exactly once"),
+        ("mysql", "source", {"query": "SELECT id FROM t", "incrementing": "id"}, "exactly once"),
         ("mqtt", "sink", {}, "at least once"),
         ("mqtt", "sink", {"failover": ["b"]}, "at least once"),
         ("mqtt", "sink", {"qos": 0}, "may be lost or repeated"),
