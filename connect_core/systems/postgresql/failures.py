@@ -33,7 +33,7 @@ _NOT_THERE = ": a row that it needs is not there, or is in a part of its batch t
 _BUSY = {
     "40001": "Another transaction was in the way",
     "40P01": "Two transactions waited for each other",
-    "42P10": "The table was altered while it was written: no primary key or unique index has the columns of the key now",
+    "42P10": "The table was altered while it was written: none of its unique indexes has the columns of the key",
     "55P03": "Another session held a lock for longer than lock_timeout_s",
     "57014": "A statement took longer than statement_timeout_s",
     "25006": "The server takes no writes: it is a standby, or read-only",
