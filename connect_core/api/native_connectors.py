@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from connect_core.api import native_examples as examples
-from connect_core.api.native_asked import After, Alone, Document, Given, Limit, Name, Preview, Since, tag
+from connect_core.api.native_asked import After, Alone, Document, Given, Limit, Name, Preview, Since, Text, tag
 from connect_core.api.native_said import JsonAnswer
 from connect_core.api.native_said import add as added
+from connect_core.sdk.plugin import SnapshotWish
 from connect_core.service import native_connectors as native
 
 _log = logging.getLogger(__name__)
@@ -25,9 +26,16 @@ Force = Annotated[bool, Query(description="Also where a broker is unreachable: w
 
 
 class TablesGiven(Given):
-    """Of which rows are to come; all tables of the connector where none is named."""
+    """All tables of the connector where none is named."""
 
     tables: list[str] = Field(default_factory=list)
+
+
+class SnapshotGiven(TablesGiven):
+    """Of which tables rows are to come; all tables of the connector where none is named. With `where`, of one table,
+    those that fulfil this condition in the SQL of the source's server: that needs the role admin."""
+
+    where: Text | None = None
 
 
 class RulesGiven(Given):
@@ -59,7 +67,9 @@ def add(routes: APIRouter) -> None:
         changed = {"name": "copy", "uid": "k3v…", "before": "running", "state": "paused"}
         added(routes, "POST", f"{one}/{verb}", handler, f"{verb.capitalize()} a connector", changed)
     asked = {"name": "orders", "tables": ["public.orders"]}
-    added(routes, "POST", f"{one}/snapshots", snapshot, "Have all rows of tables come among their changes", asked)
+    added(routes, "POST", f"{one}/snapshots", snapshot, "Have rows of tables come among their changes", asked)
+    cancel = "Have nothing come of the snapshots that were asked for"
+    added(routes, "POST", f"{one}/snapshots/cancel", cancel_snapshot, cancel, asked)
     history = {"revisions": [examples.REVISION], "after": None}
     added(routes, "GET", f"{one}/history", show_history, "Revisions of the document, and who made them", history)
     shown = {"connector": "copy", "rules": [examples.RULE]}
@@ -109,8 +119,12 @@ def stop(name: Name) -> Any:
     return JsonAnswer(native.set_state(name, "stopped"))
 
 
-def snapshot(name: Name, given: TablesGiven) -> Any:
-    return JsonAnswer(native.snapshot(name, given.tables))
+def snapshot(name: Name, given: SnapshotGiven) -> Any:
+    return JsonAnswer(native.snapshot(name, SnapshotWish(given.tables, given.where)))
+
+
+def cancel_snapshot(name: Name, given: TablesGiven) -> Any:
+    return JsonAnswer(native.cancel_snapshot(name, given.tables))
 
 
 def show_history(name: Name, limit: Limit = 100, after: After = "") -> Any:

@@ -78,6 +78,7 @@ RECEIPT = {
     "delivered": 3,
     "digest_read": "6c1f…",
     "digest_sent": "6c1f…",
+    "conditions": [],
     "settled_at": AT,
 }
 GAP = {

@@ -182,7 +182,9 @@ def waiting_lines(counts: Sequence[int]) -> list[str]:
 
 def rows_left(of: Mapping[str, Any]) -> str:
     """What to say of a table whose rows come by a snapshot."""
-    return f"table {of['table']}: about {of['left']:,} of {of['rows']:,} rows are still to come"
+    condition = of.get("where")
+    which, how = (f" WHERE {condition}", "be read") if condition else ("", "come")
+    return f"table {of['table']}{which}: about {of['left']:,} of {of['rows']:,} rows are still to {how}"
 
 
 def _of_one(name: str, priority: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from connect_core.service.opened import reading, working
 
 if TYPE_CHECKING:
+    from connect_core.sdk.plugin import SnapshotWish
     from connect_core.sdk.values import Json
     from connect_core.service.backfill_runs import Request
     from connect_core.service.connectors import Wish
@@ -59,11 +60,17 @@ class LocalInstallation:
         with working() as opened:
             return delete(opened, name, force=force, agree=agree, say=say)
 
-    def snapshot(self, name: str, tables: Sequence[str]) -> Json:
+    def snapshot(self, name: str, wish: SnapshotWish) -> Json:
         from connect_core.service import snapshots
 
         with reading() as opened:
-            return snapshots.ask(opened, name, tables)
+            return snapshots.ask(opened, name, wish)
+
+    def cancel_snapshot(self, name: str, tables: Sequence[str]) -> Json:
+        from connect_core.service import snapshots
+
+        with reading() as opened:
+            return snapshots.cancel(opened, name, tables)
 
     def runs(self, name: str, *, stream: str, last: int) -> list[Json]:
         from connect_core.service import reports

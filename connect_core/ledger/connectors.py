@@ -208,10 +208,16 @@ class Connectors(Transactions):
                 for row in connection.execute(query)
             ]
 
-    def note_snapshot(self, uid: str, tables: Sequence[str], *, who: str) -> None:
-        """Who has asked for all rows of these tables."""
+    def note_snapshot(self, uid: str, tables: Sequence[str], *, who: str, where: str | None = None) -> None:
+        """Who has asked for rows of these tables: for all, or for those that fulfil a condition."""
         with self._write() as connection:
-            note(connection, uid, "snapshot", who, detail={"tables": [*tables]})
+            condition = {} if where is None else {"where": where}
+            note(connection, uid, "snapshot", who, detail={"tables": [*tables], **condition})
+
+    def note_cancelled_snapshot(self, uid: str, tables: Sequence[str], *, who: str) -> None:
+        """Who has asked for rows of these tables no longer."""
+        with self._write() as connection:
+            note(connection, uid, "cancel snapshot", who, detail={"tables": [*tables]})
 
     def note_group(self, uid: str, group: str, queues: int, *, who: str) -> None:
         """Who has moved a consumer group in the target, in how many queues."""

@@ -15,6 +15,7 @@ from connect_core.remote.values import at, refuse, timed, whole
 
 if TYPE_CHECKING:
     from connect_core.remote.operations import Listening
+    from connect_core.sdk.plugin import SnapshotWish
     from connect_core.sdk.values import Json
     from connect_core.service.backfill_runs import Request
     from connect_core.service.connectors import Wish
@@ -87,8 +88,12 @@ class RemoteInstallation:
         told = self._client.answered("DELETE", at(name), headers=headers, query=query).told
         return whole(told, "name", "uid", "deleted", "notes")
 
-    def snapshot(self, name: str, tables: Sequence[str]) -> Json:
-        return whole(self._client.post(f"{at(name)}/snapshots", {"tables": list(tables)}), "name", "tables")
+    def snapshot(self, name: str, wish: SnapshotWish) -> Json:
+        asked: Json = {"tables": list(wish.tables)} | ({} if wish.where is None else {"where": wish.where})
+        return whole(self._client.post(f"{at(name)}/snapshots", asked), "name", "tables")
+
+    def cancel_snapshot(self, name: str, tables: Sequence[str]) -> Json:
+        return whole(self._client.post(f"{at(name)}/snapshots/cancel", {"tables": list(tables)}), "name", "tables")
 
     # ---------------------------------------------------------------------------------------------------- reports
 

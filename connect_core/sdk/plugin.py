@@ -127,6 +127,16 @@ class RowsLeft(NamedTuple):
     table: str
     left: int
     rows: int
+    where: str = ""
+    """The condition that they fulfil; empty: all rows of the table are to come."""
+
+
+class SnapshotWish(NamedTuple):
+    """Which rows are to come once more: of these tables, of all where none is named."""
+
+    tables: Sequence[str] = ()
+    where: str | None = None
+    """Those that fulfil this condition, in the SQL of the server."""
 
 
 class TypedRecord(NamedTuple):
@@ -168,6 +178,14 @@ def _no_findings(role: Role, options: Json) -> Iterator[ProbeResult]:
 
 
 def _no_snapshot(options: Json, evidence: Json | None) -> list[RowsLeft]:
+    return []
+
+
+def _cancels_nothing(options: Json, evidence: Json, tables: Sequence[str]) -> list[str]:
+    return []
+
+
+def _no_conditions(evidence: Json) -> list[str]:
     return []
 
 
@@ -275,13 +293,18 @@ class Plugin:
     """The newest records of a source, so many, oldest first, in RECORD_SCHEMA, by an instance of its options. Lines of
     a file, all of one, have its path in a column `path` behind these. None where they cannot be looked at without
     taking them."""
-    snapshot: Callable[[Json, Sequence[str]], list[str]] | None = None
-    """Has all rows of these tables of a source come among their changes, once more where they came before; of all its
-    tables where none is named. Takes the options of the source, and gives the names of the tables. None where there is
-    no such thing."""
+    snapshot: Callable[[Json, SnapshotWish], list[str]] | None = None
+    """Has rows of tables of a source come among their changes, once more where they came before. Takes the options of
+    the source, and gives the names of the tables. None where there is no such thing."""
+    cancel_snapshot: Callable[[Json, Json, Sequence[str]], list[str]] = _cancels_nothing
+    """Has nothing come any more of what `snapshot` has asked for of these tables, of all where none is named; once more
+    it changes nothing. Takes the evidence of the committed position as well. Raises ConfigError where rows are to come
+    for which nobody has asked."""
     rows_left: Callable[[Json, Json | None], list[RowsLeft]] = _no_snapshot
     """How far a snapshot has come, by the options of a source and the evidence of a committed position: the tables with
     rows still to come, in their order. None is the evidence of a connector that has not begun."""
+    conditions: Callable[[Json], list[str]] = _no_conditions
+    """By the evidence at the begin of a range: of which tables rows may be in it that fulfil a condition, and which."""
     typed: Callable[[TypedRecord], TypedRecord] = _as_typed
     """A record typed by hand, as the source would make it."""
 

@@ -14,6 +14,7 @@ from connect_core.config import masked
 from connect_core.config.references import MASK
 from connect_core.errors import ConfigError, Fault, Retriable
 from connect_core.ledger import Connector
+from connect_core.sdk.plugin import SnapshotWish
 from connect_core.sdk.values import Json
 from connect_core.service import callers, connectors, deletions, documents, rules, snapshots
 from connect_core.service.connectors import Wish
@@ -149,12 +150,21 @@ def set_state(name: str, state: Wish) -> Json:
         return connectors.set_state(opened, name, state)
 
 
-def snapshot(name: str, tables: Sequence[str]) -> Json:
-    """Raises NotFound and NotAllowed, and ConfigError where the source has no such thing."""
+def snapshot(name: str, wish: SnapshotWish) -> Json:
+    """Raises NotFound and NotAllowed, and ConfigError where the source has no such thing. A condition is code that the
+    server of the source runs, and tells of what rows hold."""
+    callers.require("operator" if wish.where is None else "admin", name)
+    named(name)
+    with reading() as opened:
+        return snapshots.ask(opened, name, wish)
+
+
+def cancel_snapshot(name: str, tables: Sequence[str]) -> Json:
+    """Raises as `snapshot` does."""
     callers.require("operator", name)
     named(name)
     with reading() as opened:
-        return snapshots.ask(opened, name, tables)
+        return snapshots.cancel(opened, name, tables)
 
 
 def delete(name: str, made_from: MadeFrom, say: Say, *, force: bool = False) -> Json:

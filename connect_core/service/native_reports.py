@@ -54,7 +54,8 @@ def receipts(
     only = Partition(partition) if partition else None
     with reading() as opened:
         listed = opened.ledger.receipts(found.uid, run or None, wanted, limit + 1, partition=only, behind=place)
-    return page(list(map(reports.receipt_told, listed)), limit, lambda one: [one["settled_at"], one["range"]])
+        told = [reports.receipt_of(found, one) for one in listed]
+    return page(told, limit, lambda one: [one["settled_at"], one["range"]])
 
 
 def gaps(name: str, *, limit: int, after: str = "") -> ListPage[Json]:

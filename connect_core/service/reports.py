@@ -56,7 +56,7 @@ def receipts(opened: Opened, name: str = "", *, run: str = "", stream: str = "",
     run is named."""
     wanted = of_stream(stream or (ALL if run else LIVE))
     found = [
-        {"connector": connector.name, **receipt_told(settled)}
+        {"connector": connector.name, **receipt_of(connector, settled)}
         for connector in _chosen(opened, name)
         for settled in opened.ledger.receipts(connector.uid, run or None, wanted, limit=last)
     ]
@@ -78,10 +78,11 @@ def of_scheduled_run(name: str, attempt_of: str) -> Json:
 
 
 def target_lines(receipt: Json) -> list[str]:
-    """A sentence for each stretch of bytes that was moved out of the target before it, and one for records that were
-    there before. From `receipts`."""
+    """A sentence for each stretch of bytes that was moved out of the target before it, one for records that were there
+    before, and one for each condition. From `receipts`."""
     count = receipt["found_before"]
-    return [*map(sentence, receipt["set_aside"]), *([found_before.sentence(count)] if count else [])]
+    conditions = [f"rows of a snapshot in it are of {one}" for one in receipt.get("conditions", ())]
+    return [*map(sentence, receipt["set_aside"]), *([found_before.sentence(count)] if count else []), *conditions]
 
 
 def gaps(opened: Opened, name: str = "") -> list[Json]:
@@ -130,6 +131,12 @@ def _chosen(opened: Opened, name: str) -> list[Connector]:
 
 def _run(run: Run) -> Json:
     return {**fields_of(run), "failure": fields_of(run.failure) if run.failure else None}
+
+
+def receipt_of(connector: Connector, settled: SettledRange) -> Json:
+    """With the `conditions` that rows of a snapshot in it fulfil, where somebody gave one."""
+    plugin = SYSTEMS.get(next(iter(connector.document["source"])))  # of another package, it may be gone
+    return {**receipt_told(settled), "conditions": plugin.conditions(settled.evidence) if plugin else []}
 
 
 def receipt_told(settled: SettledRange) -> Json:

@@ -58,6 +58,8 @@ _BUSY = {
     **dict.fromkeys((1040, 1203, 1226), "The server takes no more connections"),
     1412: "The table was altered meanwhile",
 }
+_ENDED = (1053, 1077, 1079, 1080, 1158, 1159, 1160, 1161, 1184, 1927, 3572)
+"""The server stops, or ends the session, or does not wait for a row: nothing is wrong with a statement."""
 _MEANWHILE = (1050, 1060)
 """There is such a table, such a column."""
 _NO_LOCK = (1213, 1205, 1317, 1969)
@@ -119,6 +121,13 @@ def is_forbidden(error: pymysql.Error) -> bool:
 def is_of_rows(error: pymysql.Error) -> bool:
     """Whether the server does not give or take a row, and would do no better with the next statement."""
     return number_of(error) in (*_OF_ROWS, *_RAISED, *_UNREADABLE)
+
+
+def is_of_condition(error: pymysql.Error) -> bool:
+    """Whether the server does not take a condition for rows that somebody has given, or not with these rows."""
+    number = number_of(error)
+    is_of_server = number >= 1000 and number not in range(2000, 3000)
+    return is_of_rows(error) or (is_of_server and number not in (*_BUSY, *_ENDED))
 
 
 def changing(numbers: Collection[int]) -> RowsRefused | None:

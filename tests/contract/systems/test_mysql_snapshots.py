@@ -17,17 +17,19 @@ import pymysql
 import pytest
 
 from connect_core.errors import ConfigError, WaybillError
+from connect_core.sdk.plugin import SnapshotWish
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
 from connect_core.stack.processes import wait_until
-from connect_core.systems.mysql.binlog import chunks
+from connect_core.systems.mysql.binlog import chunks, notes
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.snapshot_log import Note
+from connect_core.systems.mysql.binlog.snapshot_requests import request_snapshot
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource, progress_of
 from connect_core.systems.mysql.binlog.table_names import OURS
 from connect_core.systems.tables import taken_events
-from connect_core.systems.tables.snapshots import SnapshotProgress
+from connect_core.systems.tables.snapshots import DueTable, SnapshotProgress
 from tests.mariadb import Database, MariaDB
 
 pytestmark = pytest.mark.server
@@ -99,7 +101,7 @@ def test_nothing_is_made_before_the_ledger_knows_where_it_begins(snapshot: Snaps
 @contextmanager
 def before_the_end(monkeypatch: pytest.MonkeyPatch, deed: Any) -> Iterator[None]:
     """`deed` is done whenever the rows of a chunk are copied and not yet committed."""
-    say = chunks._say
+    say = chunks.say
 
     def said(asking: Any, options: Any, note: Note, at: int | None = None) -> None:
         if note.kind == "end":
@@ -107,7 +109,7 @@ def before_the_end(monkeypatch: pytest.MonkeyPatch, deed: Any) -> Iterator[None]
         say(asking, options, note, at)
 
     with monkeypatch.context() as patching:
-        patching.setattr(chunks, "_say", said)
+        patching.setattr(chunks, "say", said)
         yield
 
 
@@ -133,7 +135,7 @@ def test_a_row_that_is_being_changed_comes_when_that_has_ended(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows before it are not held meanwhile."""
-    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(notes, "_LOCK_S", 1)
     with closing(snapshot.database.connected()) as session, session.cursor() as writing:
         session.begin()
         writing.execute("UPDATE rows_ SET body = 'new' WHERE id = 2")
@@ -144,11 +146,11 @@ def test_a_row_that_is_being_changed_comes_when_that_has_ended(
 
 def test_what_waits_is_said_with_its_table(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a look that could not write the next rows."""
-    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(notes, "_LOCK_S", 1)
     monkeypatch.setattr(chunks, "_TURN_S", 0)
     assert snapshot.look(snapshot.at).waits == ""
     snapshot.come()
-    chunks.request_snapshot(snapshot.options, ["rows_"])
+    request_snapshot(snapshot.options, SnapshotWish(["rows_"]))
     snapshot.come()
     with closing(snapshot.database.connected()) as session, session.cursor() as writing:
         session.begin()
@@ -181,7 +183,7 @@ def test_a_table_that_becomes_unfit_holds_up_no_other(
     database.run("CREATE TABLE bad (id int PRIMARY KEY, body varchar(20))", "INSERT INTO bad VALUES (7, 'x'), (8, 'y')")
     database.run("CREATE TABLE rows_ (id int PRIMARY KEY, body varchar(20))")
     database.run(f"CREATE USER {named}", f"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {named}")
-    for table, rights in (("bad", "SELECT"), ("rows_", "SELECT"), *((one, ", ".join(chunks.RIGHTS)) for one in OURS)):
+    for table, rights in (("bad", "SELECT"), ("rows_", "SELECT"), *((one, ", ".join(notes.RIGHTS)) for one in OURS)):
         database.run(f"GRANT {rights} ON {database.name}.{table} TO {named}")
     snapshot = Snapshot(database, tables=["bad", "rows_"], user=user)
     database.run(*(one.format(database.name, named) for one in broken), "INSERT INTO bad VALUES (9, 'z')")
@@ -192,7 +194,7 @@ def test_a_table_that_becomes_unfit_holds_up_no_other(
     assert seen.beside is not None
     assert why in str(seen.beside.as_error())
     assert f"{database.name}.bad" in str(seen.beside.as_error())
-    assert progress_of(snapshot.at.evidence).tables == ((database.name, "bad"),)
+    assert progress_of(snapshot.at.evidence).tables == (DueTable((database.name, "bad")),)
     database.run(*(one.format(database.name, named) for one in mended))
     assert [one for _ in range(3) for one in snapshot.come()] == [("r", 7, "x"), ("r", 8, "y"), ("r", 9, "z")]
     assert snapshot.look(snapshot.at).beside is None
@@ -216,7 +218,7 @@ def test_a_row_that_the_server_does_not_give_holds_up_no_other_table(mariadb: Ma
     assert f"The server does not give rows of table {database.name}.bad: it does not copy them" in str(
         seen.beside.as_error()
     )
-    assert progress_of(snapshot.at.evidence).tables == ((database.name, "bad"),)
+    assert progress_of(snapshot.at.evidence).tables == (DueTable((database.name, "bad")),)
     database.run("ALTER TABLE bad DROP grown")
     assert [one for _ in range(3) for one in snapshot.come()] == [("r", 1, "z"), ("r", 2, "y"), ("r", 1000, "x")]
     assert snapshot.look(snapshot.at).beside is None
@@ -335,7 +337,7 @@ def test_another_table_that_gets_the_name_is_read_from_its_begin(
 def test_who_stands_still_within_a_chunk_holds_no_row_for_long(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "IDLE_S", 1)
+    monkeypatch.setattr(notes, "IDLE_S", 1)
 
     def stand_still() -> None:
         """The server ends the session, and this one gets the row."""
@@ -372,7 +374,7 @@ def test_a_table_that_is_gone_holds_up_no_other_one(mariadb: MariaDB) -> None:
 
 def test_rows_of_a_prepared_transaction_are_waited_for(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its changes are in the log, and nobody sees them."""
-    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(notes, "_LOCK_S", 1)
     database = snapshot.database
     database.run("XA START 'x'", "UPDATE rows_ SET body = 'new' WHERE id = 1", "XA END 'x'", "XA PREPARE 'x'")
     assert snapshot.come() == [("u", 1, "new")]
@@ -384,7 +386,7 @@ def test_a_row_that_was_prepared_before_the_connector_began_is_one_that_is_there
     mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its place in the log is before the begin, and nobody sees it yet."""
-    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(notes, "_LOCK_S", 1)
     database = Database(mariadb)
     database.run("CREATE TABLE rows_ (id int PRIMARY KEY, body varchar(20))")
     database.run("XA START 'y'", "INSERT INTO rows_ VALUES (9, 'y')", "XA END 'y'", "XA PREPARE 'y'")
@@ -398,7 +400,7 @@ def test_a_last_row_that_is_being_deleted_is_one_that_is_there(
     mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where that is rolled back, the log has nothing of it."""
-    monkeypatch.setattr(chunks, "_LOCK_S", 1)
+    monkeypatch.setattr(notes, "_LOCK_S", 1)
     snapshot = Snapshot(Database(mariadb))
     with closing(snapshot.database.connected()) as session, session.cursor() as deleting:
         session.begin()
@@ -445,7 +447,7 @@ def test_a_server_that_takes_no_writes_is_refused(snapshot: Snapshot) -> None:
         with pytest.raises(ConfigError, match="cannot be written into the log: the server is read-only"):
             snapshot.look(snapshot.at)
         with pytest.raises(ConfigError, match="is read-only"):
-            chunks.request_snapshot(snapshot.options, ["rows_"])
+            request_snapshot(snapshot.options, SnapshotWish(["rows_"]))
     finally:
         snapshot.database.run("SET GLOBAL read_only = OFF")
 
@@ -478,7 +480,7 @@ def test_who_rewinds_reads_the_rest_once_more(snapshot: Snapshot, monkeypatch: p
 
 
 def test_a_key_that_is_damaged_is_no_statement(snapshot: Snapshot) -> None:
-    progress = SnapshotProgress(((snapshot.database.name, "rows_"),), ("id int(11)", '["3"]', "0; DROP TABLE rows_"))
+    progress = SnapshotProgress.of(((snapshot.database.name, "rows_"),), ("id int(11)", '["3"]', "0; DROP TABLE rows_"))
     snapshot.at = replace(snapshot.at, evidence={**snapshot.at.evidence, "snapshot": progress.as_json()})
     with pytest.raises(WaybillError, match="is damaged"):
         snapshot.look(snapshot.at)

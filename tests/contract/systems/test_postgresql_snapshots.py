@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from connect_core.errors import ConfigError, Refused, Unreachable
+from connect_core.sdk.plugin import SnapshotWish
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
 from connect_core.systems.postgresql.changes import chunks
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
+from connect_core.systems.postgresql.changes.snapshot_requests import request_snapshot
 from connect_core.systems.postgresql.changes.source import PostgresChangesSource, progress_of
 from tests.postgres_tables import Database
 
@@ -91,7 +93,7 @@ class Snapshot:
 
     @property
     def due(self) -> list[str]:
-        return [table for _, table in progress_of(self.at.evidence).tables]
+        return [one.place[1] for one in progress_of(self.at.evidence).tables]
 
 
 @pytest.fixture
@@ -321,7 +323,7 @@ def test_a_turn_of_two_drivers_is_taken_once(snapshot: Snapshot) -> None:
 
 
 def test_a_table_that_is_asked_for_twice_is_put_behind_once_for_each(snapshot: Snapshot) -> None:
-    chunks.request_snapshot(snapshot.options, ["bad", "rows"])
+    request_snapshot(snapshot.options, SnapshotWish(["bad", "rows"]))
     snapshot.database.run(*NO_KEY)
     assert snapshot.all() == ALL * 2
     assert snapshot.due == ["bad", "bad"]

@@ -107,7 +107,7 @@ def test_rows_that_wait_and_a_table_that_becomes_unfit(bare_site: Site, database
         assert f"it has no primary key [127.0.0.1:{database.server.port}/{database.name}, table" in said
     assert told(bare_site) == [("u", "orders", 1), ("r", "others", 1)]
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
-        {"table": f"{database.name}.orders", "left": 2, "rows": 2}
+        {"table": f"{database.name}.orders", "left": 2, "rows": 2, "where": ""}
     ]
     database.run("ALTER TABLE orders ADD PRIMARY KEY (id)")
     run(bare_site)
@@ -149,14 +149,14 @@ def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Dat
     limits = {"range_records": 300}
     bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "limits": limits})
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
-        {"table": f"{database.name}.orders", "left": 1000, "rows": 1000},
-        {"table": f"{database.name}.pairs", "left": 1, "rows": 1},
+        {"table": f"{database.name}.orders", "left": 1000, "rows": 1000, "where": ""},
+        {"table": f"{database.name}.pairs", "left": 1, "rows": 1, "where": ""},
     ]
     bare_site.fault("settled")
     run(bare_site, code=-9)
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
-        {"table": f"{database.name}.orders", "left": 750, "rows": 1000},
-        {"table": f"{database.name}.pairs", "left": 1, "rows": 1},
+        {"table": f"{database.name}.orders", "left": 750, "rows": 1000, "where": ""},
+        {"table": f"{database.name}.pairs", "left": 1, "rows": 1, "where": ""},
     ]
     run(bare_site)
     assert len(events(bare_site)) == 1001

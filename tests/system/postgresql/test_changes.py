@@ -389,8 +389,8 @@ def test_lag_says_how_many_rows_are_still_to_come(bare_site: Site, database: Dat
     bare_site.fault("settled")  # what is written at once into the log
     run(bare_site, code=-9)
     assert bare_site.json("lag", "a")["connectors"][0]["snapshot"] == [
-        {"table": "public.orders", "left": 600, "rows": 1000},
-        {"table": "public.pairs", "left": 1, "rows": 1},
+        {"table": "public.orders", "left": 600, "rows": 1000, "where": ""},
+        {"table": "public.pairs", "left": 1, "rows": 1, "where": ""},
     ]
     assert "a: table public.orders: about 600 of 1,000 rows are still to come" in bare_site.waybill("lag", "a")
     run(bare_site)

@@ -114,6 +114,7 @@ CALLS: dict[tuple[str, str], Call] = {
     ("PUT", f"{_NATIVE}/rules"): Call("admin", "made", {"rules": []}, 428),
     **{("POST", f"{_NATIVE}/{verb}"): Call("operator") for verb in ("pause", "resume", "stop")},
     ("POST", f"{_NATIVE}/snapshots"): Call("operator", "one", {"tables": []}, 503),
+    ("POST", f"{_NATIVE}/snapshots/cancel"): Call("operator", "one", {"tables": []}, 503),
     ("PATCH", f"{_NATIVE}/offsets"): Call("admin", "one", {"offsets": {"a": 1}}, 409),
     ("POST", f"{_NATIVE}/offsets/undo"): Call("admin", "one", {"partition": "a", "before": 0}, 409),
     ("GET", f"{_NATIVE}/offsets/export"): Call("admin", "one", None, 422),

@@ -14,6 +14,7 @@ import pytest
 from connect_core.api import kafka_connect_loggers
 from connect_core.errors import ConfigError, Retriable
 from connect_core.ledger import Connector
+from connect_core.sdk.plugin import SnapshotWish
 from connect_core.service import (
     callers,
     documents,
@@ -85,7 +86,8 @@ NEEDS: dict[Callable[..., Any], tuple[AccessRole, Callable[[str], Any]]] = {
     native.put: ("admin", lambda name: native.put(name, DOCUMENT, ANY, quiet)),
     native.put_rules: ("admin", lambda name: native.put_rules(name, [], ANY)),
     native.set_state: ("operator", lambda name: native.set_state(name, "paused")),
-    native.snapshot: ("operator", lambda name: native.snapshot(name, [])),
+    native.snapshot: ("operator", lambda name: native.snapshot(name, SnapshotWish())),
+    native.cancel_snapshot: ("operator", lambda name: native.cancel_snapshot(name, [])),
     native.delete: ("admin", lambda name: native.delete(name, ANY, quiet)),
     native_reports.runs: ("viewer", lambda name: native_reports.runs(name, limit=9)),
     native_reports.run: ("viewer", lambda name: native_reports.run(name, "r")),
@@ -355,3 +357,13 @@ def test_a_refusal_names_no_connector_of_another_team(opened: AtWork, folder: Pa
         shown = str(flat.faults_of("team-a-x", wanted))
     assert "connector copy" in shown
     assert shown.replace("connector copy", "another connector") == hidden
+
+
+def test_a_condition_for_rows_needs_an_admin(there: Callable[[], Connector]) -> None:
+    """The server of the source runs it, and it tells of what rows hold."""
+    before, wish = there(), SnapshotWish(["a"], "card LIKE '4%'")
+    with callers.calling(caller("operator")), pytest.raises(NotAllowed, match="this needs admin"):
+        native.snapshot("copy", wish)
+    with callers.calling(caller("admin")), pytest.raises(ConfigError, match="has no snapshots"):
+        native.snapshot("copy", wish)
+    assert there() == before

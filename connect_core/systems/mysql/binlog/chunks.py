@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import NamedTuple
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -14,80 +13,53 @@ from connect_core import clock
 from connect_core.errors import ConfigError, Failure, Refused
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.systems.mysql.binlog.chunk_tables import (
-    DENIED,
-    NO_TABLE,
     WITHOUT_ROWS,
-    check_tables,
     check_writable,
     described,
     require_seen,
     tables_of,
 )
+from connect_core.systems.mysql.binlog.notes import prepare, say, tidy, written
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import end_of
 from connect_core.systems.mysql.binlog.snapshot_keys import (
     between,
+    by_key,
     copy_of,
     in_order,
     key_of,
     key_texts,
+    rows_of,
     until_of,
 )
-from connect_core.systems.mysql.binlog.snapshot_log import (
-    MAKE_NOTES,
-    Note,
-    chunk_note,
-    end_note,
-    later_note,
-    request_note,
-)
-from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, OURS, TableName
-from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name
+from connect_core.systems.mysql.binlog.snapshot_log import chunk_note, end_note, later_note
+from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
+from connect_core.systems.mysql.catalog import MysqlTable, quoted_name
 from connect_core.systems.mysql.connecting import connected, server_of
-from connect_core.systems.mysql.failures import changing, is_of_rows, number_of, understood
+from connect_core.systems.mysql.failures import changing, is_of_condition, is_of_rows, number_of, understood
+from connect_core.systems.tables.row_conditions import CONDITION_S
 from connect_core.systems.tables.snapshots import (
     ChunksWritten,
+    DueTable,
     Key,
     Place,
     SnapshotProgress,
-    asked_of,
     first_readable,
+    not_given,
     still_to_come,
 )
 
 MOST_S, MOST_ROWS = 2.0, 80_000
 """So long a look writes chunks, and so many rows, before they are read: until then the log and a table hold them."""
-RIGHTS = ("SELECT", "INSERT", "DELETE", "CREATE", "DROP")
-"""On tables of ours."""
 _MOST_BYTES = 16 << 20
 """Of a chunk, as the server estimates the size of a row."""
 _TURN_S = 3
 """How long a connector waits for another one of its database."""
-_LOCK_S = 5
-"""How long a chunk of one row waits for who changes it, and any chunk for who alters the table."""
-IDLE_S = 10
-"""A process that stands still in the middle of a chunk is cut off by the server after so long, and holds no row any
-more."""
 _BUSY = (1205, 1213, 3572)
 """Somebody has locked a row."""
 _SMALLER, _LARGER = 8, 4
-_SETTINGS = """
-SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES',
-  lock_wait_timeout = {0}, innodb_lock_wait_timeout = {0}, wait_timeout = {1}
-"""
-"""What a row has is copied as it is, also days that there are not; what would be changed is a warning."""
-_AS_REQUIRED = ("ROW", 1, "FULL")
 _ROWS = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _ROW_BYTES = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-
-
-class WrittenNote(NamedTuple):
-    """What is in our table, and may be in the log behind a position."""
-
-    number: int
-    at: int
-    """Where the log ended before it was written."""
-    note: Note
 
 
 class _Altered(Exception):
@@ -96,24 +68,6 @@ class _Altered(Exception):
 
 class _Unreadable(Exception):
     """Why rows of a table cannot be copied."""
-
-
-def written(asking: Cursor, options: MysqlChangesOptions) -> list[WrittenNote]:
-    """What our table has of this connector; nothing where nobody has made it."""
-    try:
-        asking.execute(f"SELECT number, written_at, said FROM {NOTES} WHERE connector = %s", (options.uid,))
-    except pymysql.Error as error:
-        if number_of(error) not in (NO_TABLE, *DENIED):
-            raise
-        return []
-    return [WrittenNote(int(number), int(at), Note.parse(said)) for number, at, said in asking.fetchall()]
-
-
-def tidy(asking: Cursor, options: MysqlChangesOptions, there: Sequence[WrittenNote]) -> None:
-    """Takes out what has been read."""
-    if there:
-        highest = max(one.number for one in there)
-        asking.execute(f"DELETE FROM {NOTES} WHERE connector = %s AND number <= %s", (options.uid, highest))
 
 
 def forget(asking: Cursor, options: MysqlChangesOptions) -> None:
@@ -125,48 +79,34 @@ def forget(asking: Cursor, options: MysqlChangesOptions) -> None:
                 asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
 
 
-def request_snapshot(options: MysqlChangesOptions, tables: Sequence[str]) -> list[str]:
-    """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
-    Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
-    where, named = options.address, ", ".join(options.tables)
-    asked = asked_of(tables, options.split, lambda *one: options.wants(TableName(*one)), where, named)
-    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        check_writable(asking, options, where)
-        asked = asked or tables_of(asking, options)
-        check_tables(asking, asked, where)
-        _prepare(asking, options, where)
-        _say(asking, options, request_note(tuple(asked)))
-    return [f"{schema}.{table}" for schema, table in asked]
-
-
 def rows_left(options: MysqlChangesOptions, progress: SnapshotProgress | None) -> list[RowsLeft]:
     """As the server estimates it. `progress` is None before the first run."""
     found, where = [], options.address
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
+        progress = progress or SnapshotProgress.of(tables_of(asking, options))
         after = progress.after
-        for place in progress.tables:
-            found += _rows_left_of(asking, place, after, where)
+        for due in progress.tables:
+            found += _rows_left_of(asking, due, after, where)
             after = None
     return found
 
 
-def _rows_left_of(asking: Cursor, place: Place, after: Key | None, where: str) -> list[RowsLeft]:
+def _rows_left_of(asking: Cursor, due: DueTable, after: Key | None, where: str) -> list[RowsLeft]:
     """Nothing of a table that is gone, or that the user may not see."""
     try:
-        table = described(asking, place, where)
+        table = described(asking, due.place, where)
     except ConfigError:  # all of its rows come when it can be read again
-        asking.execute(_ROWS, place)
-        return [RowsLeft(".".join(place), int(rows or 0), int(rows or 0)) for (rows,) in asking.fetchall()]
+        asking.execute(_ROWS, due.place)
+        return [RowsLeft(due.name, int(rows or 0), int(rows or 0), due.where) for (rows,) in asking.fetchall()]
     if table is None:
         return []
     rows = _estimated(asking, table, None)
-    return [RowsLeft(".".join(place), min(rows, _estimated(asking, table, after)), rows)]
+    return [RowsLeft(due.name, min(rows, _estimated(asking, table, after)), rows, due.where)]
 
 
 def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
     """How many rows are behind a key."""
-    asking.execute(f"EXPLAIN SELECT 1 FROM {_by_key(table)} WHERE {between(table, after, until_of(table, after))}")
+    asking.execute(f"EXPLAIN SELECT 1 FROM {by_key(table)} WHERE {between(table, after, until_of(table, after))}")
     names = [one[0].lower() for one in asking.description]
     return sum(int(row[names.index("rows")] or 0) for row in asking.fetchall())
 
@@ -181,12 +121,14 @@ def write_chunks(
             waits = f"another connector of {options.database} copies rows"
             return ChunksWritten(False, still_to_come(progress, waits))
         check_writable(asking, options, where)
-        _prepare(asking, options, where)
-        tidy(asking, options, written(asking, options))
+        prepare(asking, options, where)
+        tidy(asking, options, [one for one in written(asking, options) if not one.note.is_request])
         writer = _Writer(asking, options, incarnation, where)
         now = writer.write(progress)
         asking.execute("SET SESSION wait_timeout = DEFAULT")
-        waits = still_to_come(now, "another session has locked the next row") if writer.is_busy else ""
+        waits = (
+            still_to_come(now.later(writer.before), "another session has locked the next row") if writer.is_busy else ""
+        )
         return ChunksWritten(now != progress, waits, writer.unfit)
 
 
@@ -195,10 +137,12 @@ class _Writer:
         self._asking, self._options, self._incarnation, self._where = asking, options, incarnation, where
         self._copied: MysqlTable | None = None
         self._rows = options.snapshot_rows
-        is_mariadb = server_of(asking.connection).is_mariadb
-        self._shared = "LOCK IN SHARE MODE" if is_mariadb else "FOR SHARE"
+        self._is_mariadb = server_of(asking.connection).is_mariadb
+        self._shared = "LOCK IN SHARE MODE" if self._is_mariadb else "FOR SHARE"
         self._written, self._most = 0, options.snapshot_rows
-        self._unreadable: dict[Place, Refused] = {}
+        self._unreadable: dict[tuple[Place, str], Refused] = {}
+        self.before = 0
+        """So many tables are due before the one that is copied, and are read later: when its next rows have come."""
         self.is_busy = False
         """Others hold the next row."""
         self.unfit: Failure | None = None
@@ -208,11 +152,8 @@ class _Writer:
         until = clock.monotonic() + MOST_S
         while progress.tables and self._written < MOST_ROWS and clock.monotonic() < until:
             try:
-                if self._copied is None or progress.after is None:
-                    begun = self._begin(progress)
-                    if begun is None:
-                        break
-                    progress = begun
+                if self._copied is None and not self._begin(progress):
+                    break
                 progress = self._tried(progress)
                 self._rows = min(self._most, self._rows * _LARGER)
             except _Altered:
@@ -229,29 +170,24 @@ class _Writer:
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
         return progress
 
-    def _begin(self, progress: SnapshotProgress) -> SnapshotProgress | None:
+    def _begin(self, progress: SnapshotProgress) -> bool:
         """With the first table in front whose rows can be read: those before it are read later, and their changes come
-        meanwhile. None where no table can be read now."""
+        meanwhile. False where no table can be read now."""
         found, self.unfit = first_readable(enumerate(progress.tables), self._described)
         if found is None:
-            return None
-        self._copy(progress.tables[found.before], found.table)
-        return self._turned(progress, found.before)
+            return False
+        self.before = found.before
+        self._copy(progress.tables[found.before].place, found.table)
+        return True
 
-    def _described(self, place: Place) -> MysqlTable | None:
+    def _described(self, due: DueTable) -> MysqlTable | None:
         """None for one that has no rows to come: it is gone, or the document does not name it any more."""
-        if place in self._unreadable:
-            raise self._unreadable[place]
-        if not self._options.wants(TableName(*place)):
+        if due.rows in self._unreadable:
+            raise self._unreadable[due.rows]
+        if not self._options.wants(TableName(*due.place)):
             return None
-        require_seen(self._asking, place, self._where)
-        return described(self._asking, place, self._where)
-
-    def _turned(self, progress: SnapshotProgress, number: int) -> SnapshotProgress:
-        for _ in range(number):
-            _say(self._asking, self._options, later_note(progress, self._incarnation))
-            progress = progress.later()
-        return progress
+        require_seen(self._asking, due.place, self._where)
+        return described(self._asking, due.place, self._where)
 
     def _copy(self, place: Place, table: MysqlTable | None) -> None:
         self._asking.execute(f"DROP TABLE IF EXISTS {COPIES}")
@@ -272,24 +208,27 @@ class _Writer:
                 raise
             why = f"error {number_of(error)}"
         self._asking.execute("ROLLBACK")
-        place, self._copied = progress.tables[0], None
-        what = f"The server does not give rows of table {'.'.join(place)}: {why}"
-        step = f"Look into the server's log; or {WITHOUT_ROWS}"
-        self._unreadable[place] = Refused(what, where=self._where, next_step=step)
+        due, self._copied = progress.tables[self.before], None
+        self._unreadable[due.rows] = not_given(due, why, self._where, WITHOUT_ROWS)
         return progress
 
     def _chunk(self, progress: SnapshotProgress) -> SnapshotProgress:
         """How far the rows have come with it. Whoever wants to change one of them waits until they are in the log."""
-        asking, table, place = self._asking, self._copied, progress.tables[0]
-        until = None if table is None else until_of(table, progress.after) or self._highest(table)
+        asking, table = self._asking, self._copied
+        turned = progress.later(self.before)
+        due, after = turned.tables[0], turned.after
+        until = None if table is None else until_of(table, after) or self._highest(table)
         at = end_of(asking).offset
         asking.execute("BEGIN")
-        self._check(place)
-        _say(asking, self._options, chunk_note(progress, self._incarnation), at)
-        last = None if table is None or until is None else self._rows_of(table, progress.after, until)
-        _say(asking, self._options, end_note(last), at)
+        self._check(due)
+        for number in range(self.before):
+            say(asking, self._options, later_note(progress.later(number), self._incarnation), at)
+        say(asking, self._options, chunk_note(turned, self._incarnation), at)
+        last = None if table is None or until is None else self._rows_of(table, after, until, due.where)
+        say(asking, self._options, end_note(last), at)
         asking.execute("COMMIT")
-        return progress.behind(last)
+        self.before, self._copied = 0, self._copied if last else None
+        return turned.behind(last)
 
     def _highest(self, table: MysqlTable) -> Sequence[str] | None:
         """The key of the last row, up to which rows are read: those behind it are inserted later, and are changes. So
@@ -304,40 +243,69 @@ class _Writer:
         """The key of the last one there is, or of the last one behind a key."""
         after = key_of(table, behind, behind) if behind else None
         self._asking.execute(
-            f"SELECT {', '.join(key_texts(table))} FROM {_by_key(table)} WHERE {between(table, after, None)}"
+            f"SELECT {', '.join(key_texts(table))} FROM {by_key(table)} WHERE {between(table, after, None)}"
             f" ORDER BY {in_order(table, descending=True)} LIMIT 1"
         )
         found = self._asking.fetchone()
         return None if found is None else [str(one) for one in found]
 
-    def _check(self, place: Place) -> None:
+    def _check(self, due: DueTable) -> None:
         """Nobody alters the table until the end of the transaction."""
         try:
-            now = self._described(place)
+            now = self._described(due)
         except (ConfigError, Refused):
             raise _Altered from None
         if now != self._copied:
             raise _Altered
 
-    def _rows_of(self, table: MysqlTable, after: Key | None, until: Sequence[str]) -> Key | None:
+    def _rows_of(self, table: MysqlTable, after: Key | None, until: Sequence[str], condition: str) -> Key | None:
         """Copies them; the key of the last one, None where there is none behind it. A lock that others hold is not
         waited for by who holds some: so nobody waits for each other."""
-        asking, columns = self._asking, ", ".join(quoted_name(one.name) for one in table.columns)
-        wait = "" if self._rows == 1 else "NOWAIT"
-        count = asking.execute(
-            f"INSERT INTO {COPIES} ({columns}) SELECT {columns} FROM {_by_key(table)}"
-            f" WHERE {between(table, after, until)} ORDER BY {in_order(table)} LIMIT {self._rows} {self._shared} {wait}"
-        )
-        asking.execute("SHOW WARNINGS")
-        if changing([int(number) for _, number, _ in asking.fetchall()]):
-            raise _Unreadable("it does not copy them as they are")
+        if condition:
+            return self._some_of(table, after, until, condition)
+        count = self._copies(f"{rows_of(table, between(table, after, until))} LIMIT {self._rows}")
         self._written += count
         if count < self._rows:
             return None
-        asking.execute(
+        self._asking.execute(
             f"SELECT {', '.join(key_texts(table))} FROM {COPIES} ORDER BY {in_order(table, descending=True)} LIMIT 1"
         )
-        last = [str(one) for one in asking.fetchone() or ()]
+        return self._up_to(table, until)
+
+    def _some_of(self, table: MysqlTable, after: Key | None, until: Sequence[str], condition: str) -> Key | None:
+        """The same of rows that fulfil a condition: of the next so many rows, which may be none, so that a chunk takes
+        no longer where few do."""
+        within = between(table, after, until)
+        self._asking.execute(
+            f"SELECT {', '.join(key_texts(table))} FROM {by_key(table)} WHERE {within} ORDER BY {in_order(table)}"
+            f" LIMIT 1 OFFSET {self._rows - 1}"
+        )
+        last = self._up_to(table, until)
+        end = until if last is None else last[2:]
+        try:
+            self._copies(rows_of(table, between(table, after, end), condition), condition)
+        except pymysql.Error as error:
+            if is_of_condition(error):
+                raise _Unreadable(f"error {number_of(error)}") from None
+            raise
+        self._written += self._rows
+        return last
+
+    def _copies(self, rows: str, condition: str = "") -> int:
+        """How many."""
+        wait = "" if self._rows == 1 else "NOWAIT"
+        columns = ", ".join(quoted_name(one.name) for one in self._copied.columns) if self._copied else ""
+        limit = f"SET STATEMENT max_statement_time = {CONDITION_S} FOR " if condition and self._is_mariadb else ""
+        count = self._asking.execute(f"{limit}INSERT INTO {COPIES} ({columns}) {rows} {self._shared} {wait}")
+        self._asking.execute("SHOW WARNINGS")
+        if changing([int(number) for _, number, _ in self._asking.fetchall()]):
+            others = ", or the condition compares values of different types" if condition else ""
+            raise _Unreadable(f"it does not copy them as they are{others}")
+        return int(count)
+
+    def _up_to(self, table: MysqlTable, until: Sequence[str]) -> Key | None:
+        """The key that the server has given, None where none is behind it."""
+        last = [str(one) for one in self._asking.fetchone() or until]
         return None if last == [*until] else key_of(table, last, until)
 
 
@@ -345,10 +313,6 @@ def _row_bytes(asking: Cursor, place: Place) -> int:
     """About how many bytes a row of the table has, as the server estimates it."""
     asking.execute(_ROW_BYTES, place)
     return max(1, int((asking.fetchone() or (0,))[0] or 0))
-
-
-def _by_key(table: MysqlTable) -> str:
-    return f"{quoted((table.database, table.name))} FORCE INDEX (PRIMARY)"
 
 
 @contextmanager
@@ -360,40 +324,3 @@ def _alone(asking: Cursor, options: MysqlChangesOptions) -> Iterator[bool]:
     yield is_alone
     if is_alone:
         asking.execute("SELECT RELEASE_LOCK(%s)", (name,))
-
-
-def _prepare(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
-    """Makes our table, and sees to it that the log has what is written now."""
-    asking.execute(_SETTINGS.format(_LOCK_S, IDLE_S))
-    asking.execute("SELECT @@SESSION.binlog_format, @@SESSION.sql_log_bin, @@SESSION.binlog_row_image")
-    if asking.fetchone() != _AS_REQUIRED:
-        words = "The log would not have rows that this user writes: binlog_format, sql_log_bin or binlog_row_image"
-        raise ConfigError(words, where=where, next_step="Sessions begin with another value: see init_connect")
-    try:
-        asking.execute(f"SELECT 1 FROM {NOTES} LIMIT 0")
-    except pymysql.Error as error:
-        if number_of(error) not in (NO_TABLE, *DENIED):
-            raise
-        _make_notes(asking, options, where)
-
-
-def _make_notes(asking: Cursor, options: MysqlChangesOptions, where: str) -> None:
-    try:
-        asking.execute(MAKE_NOTES)
-    except pymysql.Error as error:
-        if number_of(error) not in DENIED:
-            raise
-        words = f"{options.user} may not make the tables by which rows come through the log"
-        raise ConfigError(words, where=where, next_step=" ".join(grant(options, one) for one in sorted(OURS))) from None
-
-
-def grant(options: MysqlChangesOptions, table: str) -> str:
-    """What lets the user have this table of ours."""
-    return f"GRANT {', '.join(RIGHTS)} ON {options.database}.{table} TO {options.user};"
-
-
-def _say(asking: Cursor, options: MysqlChangesOptions, note: Note, at: int | None = None) -> None:
-    at = end_of(asking).offset if at is None else at
-    asking.execute(
-        f"INSERT INTO {NOTES} (connector, written_at, said) VALUES (%s, %s, %s)", (options.uid, at, note.text())
-    )

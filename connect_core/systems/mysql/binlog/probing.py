@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
-from connect_core.systems.mysql.binlog import chunks
+from connect_core.systems.mysql.binlog import notes
 from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, tables_of
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
@@ -96,9 +96,9 @@ def _rights(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]
     for table in sorted(OURS):
         asking.execute(_GRANTED, (given.database, given.database, table))
         granted = {one for (one,) in asking.fetchall()}
-        if missing := [one for one in chunks.RIGHTS if one not in granted]:
+        if missing := [one for one in notes.RIGHTS if one not in granted]:
             words = f"{given.user} may not make and fill table {given.database}.{table} ({', '.join(missing)})"
-            yield ProbeResult(False, f"{words}: {chunks.grant(given, table)} Or write snapshot: never")
+            yield ProbeResult(False, f"{words}: {notes.grant(given, table)} Or write snapshot: never")
 
 
 def _tables(given: MysqlChangesOptions, seen: SeenTables) -> Iterator[ProbeResult]:

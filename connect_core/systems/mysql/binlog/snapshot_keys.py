@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from connect_core.errors import DataError
-from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, quoted_name
+from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, quoted, quoted_name
 from connect_core.systems.tables.snapshots import Key
 
 
@@ -107,6 +107,18 @@ def _compared(table: MysqlTable, texts: Sequence[str], other: str, last: str) ->
     for name, literal in [*zip(names, literals, strict=True)][-2::-1]:
         condition = f"{name} {other}= {literal} AND ({name} {other} {literal} OR ({condition}))"
     return condition
+
+
+def by_key(table: MysqlTable) -> str:
+    """The table, read in the order of its key."""
+    return f"{quoted((table.database, table.name))} FORCE INDEX (PRIMARY)"
+
+
+def rows_of(table: MysqlTable, within: str, condition: str = "") -> str:
+    """SQL of the rows of a stretch that fulfil a condition, in order."""
+    columns = ", ".join(quoted_name(one.name) for one in table.columns)
+    which = f"({within}) AND ({condition})" if condition else within
+    return f"SELECT {columns} FROM {by_key(table)} WHERE {which} ORDER BY {in_order(table)}"
 
 
 def in_order(table: MysqlTable, *, descending: bool = False) -> str:

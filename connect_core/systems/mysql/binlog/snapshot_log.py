@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog.table_names import COPIES, NOTES, TableName
-from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
+from connect_core.systems.tables.snapshots import DueTable, Key, Place, SnapshotProgress, SnapshotRequest
 
 MAKE_NOTES = f"""
 CREATE TABLE IF NOT EXISTS {NOTES} (
@@ -28,22 +28,29 @@ _CHUNK, _END, _REQUEST, _LATER = "chunk", "end", "request", "later"
 
 class Note(NamedTuple):
     """Of a chunk `tables` is its table, and `after` the key behind which it begins; of the end of one `after` is the
-    key of its last row, None where the table has no more; of a request `tables` are those whose rows are to come. A
-    table that is to be read later is the first one, and `after` how far it has come."""
+    key of its last row, None where the table has no more; of a request `tables` are those whose rows are to come, and
+    `cancelled` those of which nothing is to come that was asked for before. A table that is to be read later is the
+    first one, and `after` how far it has come."""
 
     kind: str
-    tables: tuple[Place, ...] = ()
+    tables: tuple[DueTable, ...] = ()
     after: Key | None = None
     incarnation: int = 0
+    cancelled: tuple[Place, ...] = ()
 
     def text(self) -> str:
-        return json.dumps({**SnapshotProgress(self.tables, self.after).as_json(), "of": [self.kind, self.incarnation]})
+        said = {**self._request.as_json(), **SnapshotProgress(self.tables, self.after).as_json()}
+        return json.dumps({**said, "of": [self.kind, self.incarnation]})
 
     @classmethod
     def parse(cls, text: str) -> Note:
         said: Json = json.loads(text)
         kind, incarnation = said["of"]
-        return cls(kind, *SnapshotProgress.parse(said), incarnation)
+        return cls(kind, *SnapshotProgress.parse(said), incarnation, SnapshotRequest.parse(said).cancelled)
+
+    @property
+    def _request(self) -> SnapshotRequest:
+        return SnapshotRequest(self.tables, self.cancelled)
 
     @property
     def is_request(self) -> bool:
@@ -51,7 +58,11 @@ class Note(NamedTuple):
 
     def is_next(self, progress: SnapshotProgress) -> bool:
         """Whether it is of the rows that are due: it begins a chunk with them, or says that they come later."""
-        return self.kind in (_CHUNK, _LATER) and (self.tables, self.after) == (progress.tables[:1], progress.after)
+        return self.kind in (_CHUNK, _LATER) and progress.is_due(self.tables, self.after)
+
+    def told(self, progress: SnapshotProgress) -> SnapshotProgress:
+        """Behind a request."""
+        return progress.asked_by(self._request)
 
 
 def chunk_note(progress: SnapshotProgress, incarnation: int) -> Note:
@@ -68,8 +79,8 @@ def end_note(last: Key | None) -> Note:
     return Note(_END, after=last)
 
 
-def request_note(tables: tuple[Place, ...]) -> Note:
-    return Note(_REQUEST, tables)
+def request_note(request: SnapshotRequest) -> Note:
+    return Note(_REQUEST, request.tables, cancelled=request.cancelled)
 
 
 class SnapshotReader:
@@ -92,19 +103,19 @@ class SnapshotReader:
     def renames(self, statement: str) -> None:
         """Another table may have the name now: its rows are read from the begin. It is enough that the statement has
         the name somewhere, for rows may come twice as rows of a snapshot."""
-        if self._now.tables and self._now.tables[0][1].lower() in statement.lower():
-            self._now = SnapshotProgress(self._now.tables)
+        lowered = statement.lower()
+        self._now = self._now.from_begin(lambda place: place[1].lower() in lowered)
 
     def origin(self, name: TableName) -> TableName | None:
         """Of which table this one has the rows that come next."""
-        return TableName(*self._now.tables[0]) if self._is_due and name == self._copies else None
+        return TableName(*self._now.tables[0].place) if self._is_due and name == self._copies else None
 
     def hear(self, connector: str, said: str) -> None:
         if connector != self._connector:
             return
         note = Note.parse(said)
         if note.is_request:
-            self._now = self._now.with_more(note.tables)
+            self._now = note.told(self._now)
         elif note.kind == _CHUNK:
             self._is_due = note.is_next(self._now)
         elif note.kind == _LATER:

@@ -22,7 +22,7 @@ from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.batches import value_lengths
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, Range, SourceBatch
-from connect_core.systems.mysql.binlog import chunks
+from connect_core.systems.mysql.binlog import chunks, notes
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, gone_of, tables_of
 from connect_core.systems.mysql.binlog.dumping import log_from
@@ -48,7 +48,7 @@ from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.snapshots import Place, SnapshotProgress, told_gone
+from connect_core.systems.tables.snapshots import DueTable, Place, SnapshotProgress, told_gone
 
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
@@ -117,28 +117,32 @@ class MysqlChangesSource(ChangeSource):
         if before is not None and self._options.snapshot == "initial":
             former = self._options.model_copy(update={"tables": before})
             joined = tuple(one for one in tables_of(asking, self._options) if not former.wants(TableName(*one)))
-        more = progress.with_more(joined)
+        more = progress.with_more(map(DueTable, joined))
         evidence = {**seen.evidence, _WANTED: self._options.tables, **_progress_as_json(more)}
         return replace(seen, evidence=evidence, chosen=True, partial=bool(more.tables))
 
     def _with_chunks(self, asking: Cursor, seen: Bounds, at: Position, progress: SnapshotProgress) -> Bounds:
         """Up to where the log ends, with the next chunks of a snapshot; and whether more will be there when that is
         read."""
-        lost = [one for one in gone_of(asking, progress.tables) if self._options.wants(TableName(*one))]
+        due = dict.fromkeys(one.place for one in progress.tables)
+        lost = [one for one in gone_of(asking, [*due]) if self._options.wants(TableName(*one))]
         told = told_gone(seen, [".".join(one) for one in lost])
         if told.partial:  # before the log has it that no more are to come
             return told
-        seen, there = told, chunks.written(asking, self._options)
+        seen, there = told, notes.written(asking, self._options)
         to_come = [one.note for one in there if one.at >= at.offset]
+        has_request = any(one.is_request for one in to_come)
         if progress.tables:
             if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
                 return replace(seen, partial=True)
             now = chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
             end = max(at.offset, end_of(asking).offset)
-            return replace(seen, end=end, partial=now.more, waits=now.waits, beside=now.unfit)
+            # A request may cancel what cannot be read: the look behind it says whether something is wrong still.
+            beside = None if has_request else now.unfit
+            return replace(seen, end=end, partial=now.more or has_request, waits=now.waits, beside=beside)
         if not to_come:
-            chunks.tidy(asking, self._options, there)
-        return replace(seen, partial=any(one.is_request for one in to_come))
+            notes.tidy(asking, self._options, there)
+        return replace(seen, partial=has_request)
 
     def _never_come(self, asking: Cursor) -> Iterator[tuple[str, str]]:
         if clock.monotonic() >= self._looks_at:
@@ -152,7 +156,7 @@ class MysqlChangesSource(ChangeSource):
         created = begun_at(self._options, self._where, file)
         named = f"{self._where}.{created}.{place.offset}.{incarnation}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-        progress = SnapshotProgress(self._tables(asking))
+        progress = SnapshotProgress.of(self._tables(asking))
         ending = Ending(place, file, created, progress=progress)
         evidence: Json = {ORIGIN: origin, _WANTED: self._options.tables, **_as_json(ending)}
         end = max(place.offset, files.end.offset)

@@ -116,12 +116,12 @@ def check_tables(asking: cursor, options: PostgresChangesOptions, places: Iterab
 def gone_of(asking: cursor, progress: SnapshotProgress) -> list[Place]:
     """Tables whose rows are still to come, and that are not there any more; also the one that is being read, when
     another one has its name."""
-    schemas, tables = [one for one, _ in progress.tables], [one for _, one in progress.tables]
-    asking.execute(_THERE, (schemas, tables))
+    places = [*dict.fromkeys(one.place for one in progress.tables)]
+    asking.execute(_THERE, ([one for one, _ in places], [one for _, one in places]))
     there = {(schema, table): f"{_KEY}{oid}:" for schema, table, oid in asking.fetchall()}
-    first, after = progress.tables[:1], progress.after
-    replaced = after is not None and after[0].startswith(_KEY) and not after[0].startswith(there.get(first[0], _KEY))
-    return [one for one in progress.tables if one not in there or (replaced and (one,) == first)]
+    after = progress.after
+    replaced = after is not None and after[0].startswith(_KEY) and not after[0].startswith(there.get(places[0], _KEY))
+    return [one for one in places if one not in there or (replaced and one == places[0])]
 
 
 def about_rows(asking: cursor, place: Place) -> int | None:

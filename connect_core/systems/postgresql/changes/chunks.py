@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import closing
 
 import psycopg2
@@ -14,33 +14,25 @@ from connect_core import clock
 from connect_core.errors import ConfigError, Refused
 from connect_core.sdk.plugin import RowsLeft
 from connect_core.sdk.values import Json
-from connect_core.systems.postgresql.catalog import quoted_name
-from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable, about_rows, check_tables, described
+from connect_core.systems.postgresql.changes.chunk_rows import behind, last_key, rows_of, time_limit
+from connect_core.systems.postgresql.changes.chunk_tables import ChunkTable, about_rows, described
 from connect_core.systems.postgresql.changes.holders import NEWEST, who_has_locked, who_is_open
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.changes.publications import require_tables, tables_of, words
-from connect_core.systems.postgresql.changes.slots import look_at_slot
-from connect_core.systems.postgresql.changes.snapshots import (
-    CHUNK,
-    END,
-    REQUEST,
-    ROW,
-    WATERMARK,
-    Chunk,
-    prefix,
-)
+from connect_core.systems.postgresql.changes.publications import tables_of
+from connect_core.systems.postgresql.changes.slots import say
+from connect_core.systems.postgresql.changes.snapshots import CHUNK, END, ROW, WATERMARK, Chunk, prefix
 from connect_core.systems.postgresql.connecting import connected, transaction
 from connect_core.systems.postgresql.failures import understood
-from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.tables.snapshots import (
     ChunksWritten,
+    DueTable,
     Key,
     Place,
     Readable,
     SnapshotProgress,
-    asked_of,
     first_readable,
+    not_given,
     still_to_come,
 )
 
@@ -49,6 +41,7 @@ CHUNKS = 8
 _WAIT_S, _AGAIN_S = 5.0, 0.01
 """How long a look waits for transactions that were open at the watermark."""
 
+_WITHOUT_ROWS = "take the table out of `tables`"
 _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ"
 _ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s"
 """Whether all up to this number have ended, for who looks from now on."""
@@ -66,65 +59,39 @@ class _Waits(Exception):
     """Why no chunk can be written now."""
 
 
-def request_snapshot(options: PostgresChangesOptions, tables: Sequence[str]) -> list[str]:
-    """Says in the log that rows of these tables are to come, of all that the document names where none is given here.
-    Who reads the log hears of it at this place. Raises ConfigError for one that cannot be read."""
-    where = options.address
-    asked = asked_of(tables, split_table, options.wants, where, ", ".join(options.tables))
-    with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        if look_at_slot(asking, options, where) is None:
-            raise ConfigError("The connector has not begun yet", where=where, next_step="Run it once")
-        asking.execute("BEGIN")
-        known = tables_of(asking, options)
-        asked = [*dict.fromkeys(asked)] or known
-        require_tables(asking, asked, where)
-        if beside := [one for one in asked if one not in known]:
-            what = f"Publication {options.publication_name} does not have table {words(beside[:1])}"
-            raise ConfigError(what, where=where, next_step="Publish it: rows would come, and no changes")
-        check_tables(asking, options, asked, where)
-        say_request(asking, options, asked)
-        asking.execute("COMMIT")
-    return [f"{schema}.{table}" for schema, table in asked]
-
-
-def say_request(asking: cursor, options: PostgresChangesOptions, tables: Sequence[Place]) -> None:
-    """With the transaction that is open."""
-    _say(asking, prefix(options.slot_name, REQUEST), json.dumps(SnapshotProgress(tuple(tables)).as_json()))
-
-
 def rows_left(options: PostgresChangesOptions, progress: SnapshotProgress | None) -> list[RowsLeft]:
     """As the server's planner estimates it, from the statistics of the tables. `progress` is None before there is a
     slot."""
     found, where = [], options.address
     with closing(connected(options, where)) as database, understood(where), database.cursor() as asking:
-        progress = progress or SnapshotProgress(tuple(tables_of(asking, options)))
+        progress = progress or SnapshotProgress.of(tables_of(asking, options))
         after = progress.after
-        for place in progress.tables:
-            if options.wants(*place):
-                found += _rows_left_of(asking, options, place, after, where)
+        for due in progress.tables:
+            if options.wants(*due.place):
+                found += _rows_left_of(asking, options, due, after, where)
             after = None
     return found
 
 
 def _rows_left_of(
-    asking: cursor, options: PostgresChangesOptions, place: Place, after: Key | None, where: str
+    asking: cursor, options: PostgresChangesOptions, due: DueTable, after: Key | None, where: str
 ) -> list[RowsLeft]:
     """Nothing of a table that is gone."""
     try:
         with transaction(asking, _ONE_SNAPSHOT):
-            of = described(asking, options, place, where)
+            of = described(asking, options, due.place, where)
             rows = _estimated(asking, of, None) if of else 0
             left = min(rows, _estimated(asking, of, after)) if of else 0
     except (ConfigError, Refused, psycopg2.errors.LockNotAvailable):  # they come when the table can be read again
-        rows = left = about_rows(asking, place) or 0
-        return [RowsLeft(".".join(place), left, rows)]
-    return [RowsLeft(".".join(place), left, rows)] if of else []
+        rows = left = about_rows(asking, due.place) or 0
+        return [RowsLeft(due.name, left, rows, due.where)]
+    return [RowsLeft(due.name, left, rows, due.where)] if of else []
 
 
 def _estimated(asking: cursor, of: ChunkTable, after: Key | None) -> int:
     """How many rows are behind a key."""
-    within, given = _behind(of, after)
-    asking.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {of.from_} {within}", given)
+    within = behind(of, after)
+    asking.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {of.from_} {within.sql}", within.given)
     plans: list[list[Json]] = [one for (one,) in asking.fetchall()]
     return int(plans[0][0]["Plan"]["Plan Rows"])
 
@@ -135,15 +102,15 @@ def write_chunks(
     """Writes the next chunks behind where the log has come to; fewer where others hold them up. A table that cannot be
     read is read behind the others, and so is one of `gone`, which may come back."""
     begun, unfit, written = progress, None, 0
-    unreadable: dict[Place, Refused] = {}
+    unreadable: dict[tuple[Place, str], Refused] = {}
 
-    def look(place: Place) -> ChunkTable | None:
-        if place in unreadable:
-            raise unreadable[place]
-        return described(asking, options, place, where) if options.wants(*place) else None
+    def look(due: DueTable) -> ChunkTable | None:
+        if due.rows in unreadable:
+            raise unreadable[due.rows]
+        return described(asking, options, due.place, where) if options.wants(*due.place) else None
 
     while written < CHUNKS:
-        due = [(number, one) for number, one in enumerate(progress.tables) if one not in gone]
+        due = [(number, one) for number, one in enumerate(progress.tables) if one.place not in gone]
         found, unfit = first_readable(due, look)
         if found is None:
             break
@@ -156,9 +123,14 @@ def write_chunks(
         except psycopg2.Error as error:
             if asking.connection.closed or error.pgcode is None:
                 raise
-            place = progress.tables[found.before]
-            unreadable[place] = _unreadable(place, error, where)
+            one = progress.tables[found.before]
+            unreadable[one.rows] = not_given(one, f"{type(error).__name__} ({error.pgcode})", where, _WITHOUT_ROWS)
     return ChunksWritten(progress != begun, unfit=unfit)
+
+
+def close_watermark(asking: cursor, options: PostgresChangesOptions) -> None:
+    """Where no chunk follows one no place is kept behind it, and no look would know of a request that was read then."""
+    say(asking, prefix(options.slot_name, END), json.dumps(None))
 
 
 def _write_chunk(
@@ -171,27 +143,21 @@ def _write_chunk(
     """How far the rows have come with it. Of a table that has none to come it says so."""
     later, slot = _later(progress, found), options.slot_name
     due = progress.later(later)
-    place, watermark = due.tables[0], secrets.token_hex(8)
+    place, condition = due.tables[0].place, due.tables[0].where
+    watermark = secrets.token_hex(8)
     asking.execute("SELECT pg_logical_emit_message(false, %s, %s)", (prefix(slot, WATERMARK), watermark))
     _wait_for_others(asking)
     try:
-        with transaction(asking, _ONE_SNAPSHOT):
+        with transaction(asking, f"{_ONE_SNAPSHOT} READ ONLY" if condition else _ONE_SNAPSHOT):
             table = _held(asking, options, found.table, place, where) if found.table else None
             relation = table.relation if table else Relation(0, *place, 0, ())
-            chunk = Chunk(watermark, relation, due.after, later)
-            _say(asking, prefix(slot, CHUNK), chunk.text(table.names if table else {}))
-            last = _write_rows(asking, options, table, due.after) if table else None
-            _say(asking, prefix(slot, END), json.dumps(last))
+            chunk = Chunk(watermark, relation, due.after, later, condition)
+            say(asking, prefix(slot, CHUNK), chunk.text(table.names if table else {}))
+            last = _write_rows(asking, options, table, due.after, condition) if table else None
+            say(asking, prefix(slot, END), json.dumps(last))
     except psycopg2.errors.LockNotAvailable:
         raise _Waits(who_has_locked(asking, found.table.relation.oid if found.table else 0)) from None
     return due.behind(last)
-
-
-def _unreadable(place: Place, error: psycopg2.Error, where: str) -> Refused:
-    """The server's own words may quote a row, its log has them."""
-    what = f"The server does not give rows of table {words([place])}: {type(error).__name__} ({error.pgcode})"
-    step = "Look into the server's log; or take the table out of `tables`"
-    return Refused(what, where=where, next_step=step)
 
 
 def _later(progress: SnapshotProgress, found: Readable[ChunkTable | None]) -> int:
@@ -201,11 +167,31 @@ def _later(progress: SnapshotProgress, found: Readable[ChunkTable | None]) -> in
     return len(progress.tables) if anew else found.before
 
 
-def _write_rows(asking: cursor, options: PostgresChangesOptions, table: ChunkTable, after: Key | None) -> Key | None:
+def _write_rows(
+    asking: cursor, options: PostgresChangesOptions, table: ChunkTable, after: Key | None, condition: str
+) -> Key | None:
     """The key of the last one; None where the table has no more."""
-    asking.execute(*_rows(table, prefix(options.slot_name, ROW), after, options.snapshot_rows))
+    row_prefix, most = prefix(options.slot_name, ROW), options.snapshot_rows
+    if condition:
+        asking.execute(time_limit(options.statement_timeout_s))
+        return _write_some(asking, table, after, condition, row_prefix, most)
+    asking.execute(*rows_of(table, row_prefix, behind(table, after), f"LIMIT {most}"))
     keys = asking.fetchall()
-    return table.up_to(keys[-1][1:]) if len(keys) == options.snapshot_rows else None
+    return table.up_to(keys[-1][1:]) if len(keys) == most else None
+
+
+def _write_some(
+    asking: cursor, table: ChunkTable, after: Key | None, condition: str, row_prefix: str, most: int
+) -> Key | None:
+    """The same of rows that fulfil a condition: of the next so many rows, which may be none, so that a chunk takes no
+    longer where few do."""
+    stretch = behind(table, after)
+    asking.execute(last_key(table, stretch, most), stretch.given)
+    found = asking.fetchone()
+    last = None if found is None else table.up_to(found)
+    within = stretch if last is None else stretch.up_to(table, last)
+    asking.execute(*rows_of(table, row_prefix, within.with_condition(condition)))
+    return last
 
 
 def _held(asking: cursor, options: PostgresChangesOptions, table: ChunkTable, place: Place, where: str) -> ChunkTable:
@@ -234,29 +220,3 @@ def _wait_for_others(asking: cursor) -> None:
         if clock.monotonic() >= until:
             raise _Waits(who_is_open(asking, newest))
         clock.sleep(_AGAIN_S)
-
-
-def _rows(of: ChunkTable, row_prefix: str, after: Key | None, most: int) -> tuple[str, list[str]]:
-    """SQL that writes the rows, and gives the key of each."""
-    columns, keys = ", ".join(quoted_name(one.name) for one in of.relation.columns), of.key_columns
-    key = ", ".join(map(quoted_name, keys))
-    texts = ", ".join(f"{quoted_name(one)}::text" for one in keys)
-    within, given = _behind(of, after)
-    statement = (
-        f"SELECT pg_logical_emit_message(true, %s, ROW({columns})::text), {texts}"
-        f" FROM (SELECT {columns} FROM {of.from_} {within} ORDER BY {key} LIMIT {most}) c"
-    )
-    return statement, [row_prefix, *given]
-
-
-def _behind(of: ChunkTable, after: Key | None) -> tuple[str, Sequence[str]]:
-    """SQL of which rows come behind a key, all where there is none, and what it is given."""
-    values, keys = of.behind(after), of.key_columns
-    if values is None:
-        return "", ()
-    behind = ", ".join(f"%s::{of.kinds[one]}" for one in keys)
-    return f"WHERE ({', '.join(map(quoted_name, keys))}) > ({behind})", values
-
-
-def _say(asking: cursor, named: str, text: str) -> None:
-    asking.execute("SELECT pg_logical_emit_message(true, %s, %s)", (named, text))

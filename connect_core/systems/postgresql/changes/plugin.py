@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from connect_core.sdk.guarantee import Guarantee
-from connect_core.sdk.plugin import Plugin, ProbeResult, Role, RowsLeft
+from connect_core.sdk.plugin import Plugin, ProbeResult, Role, RowsLeft, SnapshotWish
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.postgresql.changes.flat_keys import CLASSES
@@ -30,10 +30,23 @@ def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
     return probe(options)
 
 
-def _snapshot(options: Json, tables: Sequence[str]) -> list[str]:
-    from connect_core.systems.postgresql.changes.chunks import request_snapshot
+def _snapshot(options: Json, wish: SnapshotWish) -> list[str]:
+    from connect_core.systems.postgresql.changes.snapshot_requests import request_snapshot
 
-    return request_snapshot(PostgresChangesOptions.model_validate(options), tables)
+    return request_snapshot(PostgresChangesOptions.model_validate(options), wish)
+
+
+def _cancel_snapshot(options: Json, evidence: Json, tables: Sequence[str]) -> list[str]:
+    from connect_core.systems.postgresql.changes.snapshot_requests import cancel_snapshot
+    from connect_core.systems.postgresql.changes.source import progress_of
+
+    return cancel_snapshot(PostgresChangesOptions.model_validate(options), progress_of(evidence), tables)
+
+
+def _conditions(evidence: Json) -> list[str]:
+    from connect_core.systems.postgresql.changes.source import progress_of
+
+    return progress_of(evidence).conditions
 
 
 def _rows_left(options: Json, evidence: Json | None) -> list[RowsLeft]:
@@ -61,7 +74,9 @@ PLUGIN = Plugin(
     guarantee=_guarantee,
     probe=_probe,
     snapshot=_snapshot,
+    cancel_snapshot=_cancel_snapshot,
     rows_left=_rows_left,
+    conditions=_conditions,
     flat=CLASSES,
     unit="changes",
 )

@@ -46,7 +46,7 @@ from connect_core.systems.postgresql.changes.snapshots import (
 from connect_core.systems.postgresql.connecting import replicating
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.tables.change_events import Event
-from connect_core.systems.tables.snapshots import SnapshotProgress
+from connect_core.systems.tables.snapshots import SnapshotProgress, SnapshotRequest
 from connect_core.systems.tables.taken_events import TakenEvents
 
 _STATUS_S = 10
@@ -193,7 +193,7 @@ class ChangeReader:
             self._snapshot.ends(None if last is None else tuple(last))
             self._leave_out()
         elif message.prefix == self._prefixes[REQUEST]:
-            self._snapshot.requested(SnapshotProgress.parse(json.loads(message.text)).tables)
+            self._snapshot.requested(SnapshotRequest.parse(json.loads(message.text)))
             self._leave_out()
 
     def _row(self, text: str, lsn: int) -> None:

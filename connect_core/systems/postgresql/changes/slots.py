@@ -222,6 +222,11 @@ def count_changes(asking: cursor, options: PostgresChangesOptions, where: str, u
     return Counted(int(changes), messages >= most, has_chunk, has_request)
 
 
+def say(asking: cursor, named: str, text: str) -> None:
+    """A message in the log, with the transaction that is open."""
+    asking.execute("SELECT pg_logical_emit_message(true, %s, %s)", (named, text))
+
+
 def _row(asking: cursor) -> tuple[Any, ...]:
     found: tuple[Any, ...] | None = asking.fetchone()
     if found is None:

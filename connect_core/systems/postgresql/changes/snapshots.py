@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from connect_core.systems.postgresql.changes.messages import LoggedColumn, Relation
-from connect_core.systems.tables.snapshots import Key, Place, SnapshotProgress
+from connect_core.systems.tables.snapshots import DueTable, Key, SnapshotProgress, SnapshotRequest
 
 WATERMARK, CHUNK, ROW, END, REQUEST = "watermark", "chunk", "row", "end", "request"
 
@@ -41,6 +41,12 @@ class Chunk(NamedTuple):
     after: Key | None
     later: int = 0
     """So many tables were due before this one, could not be read, and are read behind the others."""
+    where: str = ""
+    """The condition that its rows fulfil; empty: these are all."""
+
+    @property
+    def due(self) -> DueTable:
+        return DueTable((self.relation.schema, self.relation.table), self.where)
 
     def text(self, names: dict[int, str]) -> str:
         """`names` are those of types that are not the server's own."""
@@ -55,7 +61,7 @@ class Chunk(NamedTuple):
             "after": self.after,
             "later": self.later,
         }
-        return json.dumps(said)
+        return json.dumps({**said, "where": self.where} if self.where else said)
 
 
 def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
@@ -64,7 +70,7 @@ def parse_chunk(text: str) -> tuple[Chunk, dict[int, str]]:
     names = {one[2]: one[4] for one in said["columns"] if one[4]}
     after = None if said["after"] is None else (*said["after"],)
     relation = Relation(said["oid"], said["schema"], said["table"], 0, columns)
-    return Chunk(said["watermark"], relation, after, said.get("later", 0)), names
+    return Chunk(said["watermark"], relation, after, said.get("later", 0), said.get("where", "")), names
 
 
 @dataclass
@@ -106,10 +112,9 @@ class Snapshotting:
 
     def begins(self, chunk: Chunk) -> bool:
         """Whether its rows are the next ones."""
-        of, window = chunk.relation, self._window
-        self._relation = of.oid
+        window, self._relation = self._window, chunk.relation.oid
         turned = self.progress.later(chunk.later)
-        due = turned.tables[:1] == ((of.schema, of.table),) and chunk.after == turned.after
+        due = turned.is_due([chunk.due], chunk.after)
         self._taken = (
             due and window is not None and window.watermark == chunk.watermark and self._relation not in window.void
         )
@@ -127,8 +132,8 @@ class Snapshotting:
             self.progress = self.progress.behind(last)
         self._window, self._taken = None, False
 
-    def requested(self, tables: tuple[Place, ...]) -> None:
-        self.progress = self.progress.with_more(tables)
+    def requested(self, request: SnapshotRequest) -> None:
+        self.progress = self.progress.asked_by(request)
 
 
 _FIELD = re.compile(r'[(,](?:"((?:[^"\\]|\\.|"")*)"|([^,)]*))', re.DOTALL)

@@ -23,16 +23,23 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, 
 from connect_core.systems.postgresql.catalog import primary_key
 from connect_core.systems.postgresql.changes import publications, slots
 from connect_core.systems.postgresql.changes.chunk_tables import check_tables, gone_of
-from connect_core.systems.postgresql.changes.chunks import say_request, write_chunks
+from connect_core.systems.postgresql.changes.chunks import close_watermark, write_chunks
 from connect_core.systems.postgresql.changes.messages import Relation
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.reading import ChangeReader, Place
 from connect_core.systems.postgresql.changes.slots import ServerLog, Slot
+from connect_core.systems.postgresql.changes.snapshot_requests import say_request
 from connect_core.systems.postgresql.connecting import connected, transaction
 from connect_core.systems.postgresql.failures import made, understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.snapshots import ChunksWritten, SnapshotProgress, told_gone
+from connect_core.systems.tables.snapshots import (
+    ChunksWritten,
+    DueTable,
+    SnapshotProgress,
+    SnapshotRequest,
+    told_gone,
+)
 from connect_core.systems.tables.snapshots import Place as TablePlace
 
 MOST_MESSAGES = 500_000
@@ -128,7 +135,7 @@ class PostgresChangesSource(ChangeSource):
         if before is not None and self._options.snapshot == "initial":
             former = self._options.model_copy(update={"tables": before})
             joined = tuple(one for one in publications.tables_of(asking, self._options) if not former.wants(*one))
-        more = progress_of(seen.evidence).with_more(joined)
+        more = progress_of(seen.evidence).with_more(map(DueTable, joined))
         evidence[_SNAPSHOT] = more.as_json() if more.tables else None
         return replace(seen, evidence=evidence, chosen=True, partial=bool(more.tables))
 
@@ -146,7 +153,7 @@ class PostgresChangesSource(ChangeSource):
                     joined = publications.keep_publication(asking, self._options, self._where, gone)
                     new = [one for one in joined if publications.words([one]) not in known]
                     if new and self._options.snapshot == "initial":
-                        say_request(asking, self._options, new)
+                        say_request(asking, self._options, SnapshotRequest(tuple(map(DueTable, new))))
             except LockNotAvailable:
                 if self._options.publication is None:
                     raise
@@ -181,7 +188,7 @@ class PostgresChangesSource(ChangeSource):
             named = f"{log.cluster}.{self._options.slot_name}.{lsn}.{incarnation}"
             origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
             tables = publications.tables_of(asking, self._options) if self._options.snapshot == "initial" else ()
-            place = Place(0, lsn, SnapshotProgress(tuple(tables)))
+            place = Place(0, lsn, SnapshotProgress.of(tables))
             evidence |= {ORIGIN: origin, _TIMELINE: log.timeline, **_as_json(place)}
         return Bounds(incarnation, 0, 0, 0, evidence, chosen=True)
 
@@ -230,6 +237,8 @@ class PostgresChangesSource(ChangeSource):
         has_chunk_to_come = counted.has_chunk and place.number + counted.changes > offset
         if place.progress.tables and not has_chunk_to_come and not counted.more:
             now = write_chunks(asking, self._options, place.progress, gone, self._where)
+            if counted.has_request and not now.more:
+                close_watermark(asking, self._options)
             upto, _ = slots.end_of_log(asking)
             counted = slots.count_changes(asking, self._options, self._where, upto, MOST_MESSAGES)
         end = place.number + counted.changes
@@ -244,7 +253,9 @@ class PostgresChangesSource(ChangeSource):
             evidence = {**evidence, **_as_json(Place(offset, upto, place.progress))}
         more = counted.more or counted.has_request or now.more or has_chunk_to_come
         seen = Bounds(incarnation, offset, offset, end, evidence, gaps, partial=more, chosen=empty)
-        return replace(seen, waits=now.waits, beside=now.unfit)
+        # A request may cancel what cannot be read: the look behind it says whether something is wrong still.
+        has_request_to_come = counted.has_request and end > offset
+        return replace(seen, waits=now.waits, beside=None if has_request_to_come else now.unfit)
 
     def _what_is_lost(
         self, at: Position, place: Place, log: ServerLog, slot: Slot | None, published: Mapping[str, str]

@@ -289,8 +289,8 @@ def test_what_was_delivered_is_left_out() -> None:
     assert ids(read(log, begin=spot + 2)) == [3]
 
 
-ALL = SnapshotProgress((("shop", "orders"),))
-SOME = SnapshotProgress((("shop", "orders"),), ("id int", "2"))
+ALL = SnapshotProgress.of((("shop", "orders"),))
+SOME = SnapshotProgress.of((("shop", "orders"),), ("id int", "2"))
 
 
 def test_rows_of_a_snapshot_come_at_their_place_among_the_changes() -> None:

@@ -29,14 +29,9 @@ from connect_core.systems.postgresql.changes.messages import (
 )
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.slots import lsn_of, lsn_text
-from connect_core.systems.postgresql.changes.snapshots import (
-    Chunk,
-    SnapshotProgress,
-    Snapshotting,
-    parse_chunk,
-    values_of,
-)
+from connect_core.systems.postgresql.changes.snapshots import Chunk, Snapshotting, parse_chunk, values_of
 from connect_core.systems.postgresql.changes.values import UnfitForEvent, column_type, to_json
+from connect_core.systems.tables.snapshots import DueTable, SnapshotProgress, SnapshotRequest
 
 NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ, TIMETZ = 1700, 1082, 1114, 1184, 1266
 ORDERS = Relation(
@@ -178,24 +173,37 @@ def test_places_in_the_log() -> None:
 
 def test_a_chunk_is_the_same_after_it_was_written() -> None:
     chunk = Chunk("one", ORDERS._replace(oid=0, identity=0), ("1",))
-    assert parse_chunk(chunk.text({})) == (chunk, {})
-    assert SnapshotProgress.parse(SnapshotProgress((("public", "orders"),), ("1",)).as_json()) == SnapshotProgress(
-        (("public", "orders"),), ("1",)
-    )
+    for one in (chunk, chunk._replace(where="id > 3")):
+        assert parse_chunk(one.text({})) == (one, {})
+    assert "where" not in json.loads(chunk.text({})), "as earlier versions wrote it"
+
+
+def test_a_chunk_of_another_condition_is_not_due() -> None:
+    orders = ("public", "orders")
+    reading = Snapshotting(SnapshotProgress((DueTable(orders, "id > 3"), DueTable(orders, ""))))
+    chunk = Chunk("one", ORDERS, None)
+    for where, due in (("", False), ("id > 4", False), ("id > 3", True)):
+        reading.watermark_came("one")
+        assert reading.begins(chunk._replace(where=where)) == due
+        reading.ends(None)
+    reading.watermark_came("one")
+    reading.requested(SnapshotRequest((DueTable(orders, "id > 4"),), (orders,)))
+    assert not reading.begins(chunk), "it was cancelled between its watermark and the chunk"
+    assert reading.progress == SnapshotProgress((DueTable(orders, "id > 4"),))
 
 
 def test_a_request_while_rows_come_is_behind_them() -> None:
-    reading = Snapshotting(SnapshotProgress((("public", "orders"),), None))
-    reading.requested((("public", "orders"), ("public", "others")))
+    reading = Snapshotting(SnapshotProgress.of((("public", "orders"),), None))
+    reading.requested(SnapshotRequest(SnapshotProgress.of((("public", "orders"), ("public", "others"))).tables))
     reading.watermark_came("one")
     assert reading.begins(Chunk("one", ORDERS, None))
     reading.ends(None)
-    assert reading.progress == SnapshotProgress((("public", "orders"), ("public", "others")), None)
+    assert reading.progress == SnapshotProgress.of((("public", "orders"), ("public", "others")), None)
     assert not reading.begins(Chunk("one", ORDERS, None)), "its watermark was used"
 
 
 ITEMS = ORDERS._replace(oid=8, table="items", identity=0)
-BOTH = SnapshotProgress((("public", "orders"), ("public", "items")), ("5",))
+BOTH = SnapshotProgress.of((("public", "orders"), ("public", "items")), ("5",))
 
 
 def test_a_chunk_of_a_table_behind_one_that_cannot_be_read_puts_that_one_behind_it() -> None:
@@ -205,12 +213,12 @@ def test_a_chunk_of_a_table_behind_one_that_cannot_be_read_puts_that_one_behind_
     reading.watermark_came("one")
     assert reading.begins(turned)
     reading.ends(("7",))
-    assert reading.progress == SnapshotProgress((("public", "items"), ("public", "orders")), ("7",))
+    assert reading.progress == SnapshotProgress.of((("public", "items"), ("public", "orders")), ("7",))
     for chunk in (turned, Chunk("one", ORDERS, ("5",))):
         reading.watermark_came("one")
         assert not reading.begins(chunk)
         reading.ends(("9",))
-    assert reading.progress == SnapshotProgress((("public", "items"), ("public", "orders")), ("7",))
+    assert reading.progress == SnapshotProgress.of((("public", "items"), ("public", "orders")), ("7",))
     for chunk in (Chunk("one", ITEMS, ("7",)), Chunk("one", ORDERS, None)):
         reading.watermark_came("one")
         assert reading.begins(chunk)
