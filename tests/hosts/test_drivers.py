@@ -264,7 +264,7 @@ def test_a_holder_with_a_longer_time_to_live_is_waited_for_that_long(drivers: Ma
 WAYS = {
     "takes 50 ms": {"takes_ms": 50},
     "takes 20 to 60 ms and loses 2 % of its frames": {"takes_ms": 20, "varies_ms": 40, "loses_per_mille": 20},
-    "loses 10 % of its frames": {"takes_ms": 0, "loses_per_mille": 100},
+    "loses 5 % of its frames": {"takes_ms": 0, "loses_per_mille": 50},
 }
 
 
@@ -286,9 +286,5 @@ def test_a_driver_that_is_far_away_is_slow_and_loses_and_repeats_nothing(
     row.moves_again()
     both.require_copied(row=row)
     feed(both.site, RECORDS, 2 * RECORDS)
-    staying = both.one.start("run", NAME, "--window", "10m")
-    wait_for(lambda: both.site.json("lag", NAME)["connectors"][0]["lag"] == 0, "all of it")
-    assert "is working on this" in both.other.waybill("run", NAME, code=4)
-    both.site.waybill("connectors", "pause", NAME)
-    assert ended(staying) == 0
+    both.finish(both.one)
     both.require_copied(2 * RECORDS, row)

@@ -215,7 +215,7 @@ class PostgresChangesSource(ChangeSource):
         """What says that rows of tables never come is settled before the log has it that no more are to come."""
         lost = [one for one in gone_of(asking, place.progress) if one not in gone and self._options.wants(*one)]
         told = told_gone(begin, [".".join(one) for one in lost])
-        left = [*gone, *lost] if told.partial else gone
+        left = [one.place for one in place.progress.tables] if told.partial else gone
         seen = self._counted(asking, begin.incarnation, begin.begin, place, told.evidence, told.gaps, left)
         return replace(seen, partial=seen.partial or told.partial)
 
