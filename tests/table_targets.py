@@ -81,3 +81,23 @@ def check_a_corrected_document_counts_after_a_kill(site: Site, database: Databas
     assert "1 delivered" in run(site)
     assert ids(database, "former") == [*range(21)]
     assert [one["read"] for one in site.json("receipts", "a")["receipts"]][:2] == [1, 0]
+
+
+def check_what_was_filtered_before_a_range_was_given_up_is_told(site: Site, database: Database) -> None:
+    """A table keeps up to where records were written, and not which ones were left out: they count as delivered."""
+    site.settings.update(SHORT_LEASES)
+    begun(site, database)
+    write(site, *({"id": n, "name": "x" * (n % 10 == 3)} for n in range(20, 60)))
+    left_out = {"filter_out": {"pattern": "x", "fields": ["name"]}}
+    apply(site, database.sink("former", mode="upsert"), transforms=[left_out])
+    site.fault("executed")
+    run(site, code=-9)
+    assert ids(database, "former") == [n for n in range(60) if n < 20 or n % 10 != 3]
+    into(site, database, "former")
+    path = str(site.folder / "a.log")
+    [first] = [one["begin"] for one in site.json("plan", "a")["partitions"]]
+    site.waybill("offsets", "set", "a", path, str(first), "--abandon", "--yes")
+    run(site)
+    [gap] = site.json("gaps", "a")["gaps"]
+    assert "4 records up to" in gap["reason"]
+    assert "are not in the target" in gap["reason"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from connect_core.sdk.values import OpenRange
+from connect_core.config.units import show_count
+from connect_core.sdk.values import Gap, OpenRange
 from connect_core.work import Receipt
 
 _KEY = "found_before"
@@ -26,7 +27,22 @@ def telling(receipt: Receipt, item: OpenRange, given_up: Collection[str], *, res
     doubtful = any(one != item.range.pins.pipeline for one in given_up) or (restored and not item.inherited)
     if not found or not doubtful or receipt.reconstructed:
         return receipt
-    return replace(receipt, where=receipt.where | {_KEY: [receipt.deduplicated or found]})
+    told = replace(receipt, where=receipt.where | {_KEY: [receipt.deduplicated or found]})
+    return replace(told, gaps=(*told.gaps, *_left_out(told, item, found)))
+
+
+def _left_out(receipt: Receipt, item: OpenRange, found: int) -> list[Gap]:
+    """A target that keeps progress says up to which record it has all, and not which ones another document had
+    rejected or filtered: how many there are is all that is known."""
+    missing = receipt.deduplicated - found
+    through = item.known.prefix.within(receipt.begin, receipt.end)
+    if missing <= 0 or through <= receipt.begin:
+        return []
+    reason = (
+        f"{show_count(missing, 'record')} up to {through:,} that count as delivered are not in the target: the document"
+        " that wrote the others had rejected or filtered them. Send the stretch again: waybill backfill"
+    )
+    return [Gap(item.range.incarnation, receipt.begin, receipt.begin, reason, warns=True)]
 
 
 def found_before(receipts: Iterable[Receipt]) -> int:

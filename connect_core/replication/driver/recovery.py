@@ -225,6 +225,10 @@ def _tell_what_is_there(task: TaskContext, items: Sequence[OpenRange]) -> None:
     for item in items[:_RANGES_TOLD]:
         begin, key = item.range.begin, item.range.partition.key
         say(f"{key}: resuming at {begin:,}; {there[item.id]:,} records already in the target")
+    for item in [one for one in items if one.range.pins.revision != task.revision][:_RANGES_TOLD]:
+        key, begin, revision = item.range.partition.key, item.range.begin, item.range.pins.revision
+        give_up = f"waybill offsets set {task.context.connector.name} {key} {begin} --abandon"
+        say(f"{key}: revision {revision} of the document has planned this, and finishes it; should it fail: {give_up}")
     if len(items) > 1:
         say(f"{sum(there.values()):,} records of the {len(items):,} open ranges are already in the target")
 

@@ -174,11 +174,12 @@ class TaskRun(TaskContext):
         if own:
             self._keep_seen([item.range for item in own])
             self.take_back([item.id for item in own])
-        self._close_outdated(unwritten)
+        self._close_outdated([item for item in items if _is_unwritten(item, told.get(item.id), ends=bool(outcomes))])
 
     def _close_outdated(self, unwritten: Sequence[OpenRange]) -> None:
-        """The same for ranges that an earlier attempt has planned, by another revision than that of now, where the
-        target says that it has written nothing either. That there was such a range stays in a receipt."""
+        """The same, whatever the error is, for ranges that an earlier attempt has planned, by another revision than
+        that of now, where the target says that it has written nothing either. That there was such a range stays in a
+        receipt."""
         if self.stream != LIVE or isinstance(self.source, PushSource):
             return
         outdated = [

@@ -33,3 +33,7 @@ def test_what_a_wrong_document_planned_is_planned_again(bare_site: Site, databas
 
 def test_a_corrected_document_counts_after_a_kill(bare_site: Site, database: Database) -> None:
     table_targets.check_a_corrected_document_counts_after_a_kill(bare_site, database)
+
+
+def test_what_was_filtered_before_a_range_was_given_up_is_told(bare_site: Site, database: Database) -> None:
+    table_targets.check_what_was_filtered_before_a_range_was_given_up_is_told(bare_site, database)
