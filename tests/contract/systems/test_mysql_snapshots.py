@@ -20,7 +20,7 @@ from connect_core.errors import ConfigError, WaybillError
 from connect_core.sdk.plugin import SnapshotWish
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
-from connect_core.sdk.values import Bounds, Position
+from connect_core.sdk.values import Bounds, Gap, Position
 from connect_core.stack.processes import wait_until
 from connect_core.systems.mysql.binlog import chunks, notes
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
@@ -55,6 +55,7 @@ class Snapshot:
         database.run("INSERT INTO rows_ VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         seen = self.look(None)
         self.at = Position(seen.incarnation, seen.begin, seen.evidence)
+        self.told: tuple[Gap, ...] = ()
 
     def look(self, at: Position | None) -> Bounds:
         [seen] = MysqlChangesSource(self.options).available_offsets({self.partition: at}).values()
@@ -68,6 +69,7 @@ class Snapshot:
         if seen.chosen:
             self.at = Position(seen.incarnation, seen.begin, seen.evidence)
             seen = self.look(self.at)
+        self.told = seen.gaps
         asked = range_of(self.partition, seen, **wanted)
         behind, told = asked.begin, list[bytes]()
         for batch in source.read(asked, limit()):
@@ -369,7 +371,11 @@ def test_a_table_that_is_gone_holds_up_no_other_one(mariadb: MariaDB) -> None:
     database.run("CREATE TABLE gone (id int PRIMARY KEY)", "INSERT INTO gone VALUES (1)")
     snapshot = Snapshot(database, tables=["gone", "rows_"])
     database.run("DROP TABLE gone")
+    assert snapshot.come() == []
+    [gap] = snapshot.told
+    assert "gone not all rows have come" in gap.reason
     assert snapshot.come() == ALL
+    assert snapshot.told == ()
 
 
 def test_rows_of_a_prepared_transaction_are_waited_for(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
