@@ -168,13 +168,14 @@ class TaskRun(TaskContext):
         them: of partitions that stopped by themselves, and of all where the run ends with an error that another attempt
         does not mend."""
         told = {one.range_id: one for one in outcomes}
-        ends = any(_ends_run(one) for one in outcomes)
-        unwritten = [item for item in items if _is_unwritten(item, told.get(item.id), ends=ends)]
-        own = [item for item in unwritten if not (item.inherited or item.found)]
-        if own:
-            self._keep_seen([item.range for item in own])
-            self.take_back([item.id for item in own])
-        self._close_outdated([item for item in items if _is_unwritten(item, told.get(item.id), ends=bool(outcomes))])
+        errors = [one.failure.as_error() for one in outcomes if one.failure and not one.apart]
+        ends = any(not isinstance(one, (Retriable, LeaseHeld)) for one in errors)
+        own = [item for item in items if not (item.inherited or item.found)]
+        unwritten = [item for item in own if _is_unwritten(item, told.get(item.id), ends=ends)]
+        if unwritten:
+            self._keep_seen([item.range for item in unwritten])
+            self.take_back([item.id for item in unwritten])
+        self._close_outdated([item for item in items if _is_unwritten(item, told.get(item.id), ends=bool(errors))])
 
     def _close_outdated(self, unwritten: Sequence[OpenRange]) -> None:
         """The same, whatever the error is, for ranges that an earlier attempt has planned, by another revision than
@@ -371,13 +372,6 @@ class TaskRun(TaskContext):
             replace(item, floors=tuple(known.get((floor.partition_id, floor.target), floor) for floor in item.floors))
             for item in items
         )
-
-
-def _ends_run(outcome: Outcome) -> bool:
-    """Whether it has an error that another attempt does not mend."""
-    if outcome.failure is None or outcome.apart:
-        return False
-    return not isinstance(outcome.failure.as_error(), (Retriable, LeaseHeld))
 
 
 def _is_unwritten(item: OpenRange, outcome: Outcome | None, *, ends: bool) -> bool:

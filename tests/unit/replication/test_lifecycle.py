@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -47,6 +47,7 @@ from connect_core.sdk.values import (
     SourceBatch,
 )
 from connect_core.version import code_version
+from connect_core.work import Lane, Outcome
 from tests.unit.replication.memory import MemorySource
 from tests.unit.replication.several import SeveralEngine, SeveralSink, SeveralSources, SeveralWorld
 from tests.unit.replication.world import World
@@ -283,20 +284,43 @@ def test_another_pipeline_stops_the_partition_whose_range_is_open(four: SeveralW
     assert four.open_keys() == ["b"]
 
 
+def planned_by_an_earlier_revision(world: SeveralWorld, *partitions: Partition) -> None:
+    """By an attempt that was killed."""
+    ledger, uid = world.ledger, world.connector.uid
+    ledger.assign(uid, [A, B, C, D], 1)
+    lease = ledger.take(task_lease_id(uid, "live", 1, 0), None, "tests", uid=uid, version=1)
+    pins = Pins(world.connector.revision - 1, pipeline_digest(world.pipeline), {"memory": "memory"}, code_version())
+    ranges = [Range("live", one, 1, 0, 0, 50, 1000, 1 << 20, {}, pins) for one in partitions]
+    floors = [Floor(one.id, "memory", 0) for one in partitions]
+    ledger.plan([lease], ledger.begin_run(uid, "live", task=0, engine="tests"), uid, 0, ranges, floors)
+    ledger.release(lease)
+
+
+def test_a_range_of_an_earlier_revision_that_has_not_begun_in_a_quantum_is_begun_in_the_next_one(
+    four: SeveralWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing has failed: it is finished as it was planned."""
+    planned_by_an_earlier_revision(four, A, B)
+    execute = four.engine.execute
+
+    def only_the_first(lanes: Sequence[Lane]) -> list[Outcome]:
+        monkeypatch.setattr(four.engine, "execute", execute)
+        return execute([replace(lanes[0], ranges=lanes[0].ranges[:1])])
+
+    monkeypatch.setattr(four.engine, "execute", only_the_first)
+    four.run()
+    assert four.moved() == dict.fromkeys("abcd", 50)
+    receipts = four.ledger.receipts(four.connector.uid)
+    settled = [(row.partition, row.receipt.begin, row.receipt.end) for row in receipts]
+    assert sorted(settled) == [(one, 0, 50) for one in (A, B, C, D)]
+
+
 @pytest.mark.parametrize("there", [0, 3])
 def test_a_range_of_an_earlier_revision_is_closed_where_nothing_of_it_is_in_the_target(
     four: SeveralWorld, there: int
 ) -> None:
     """It was planned by an attempt that was killed. What it has written holds the range to that revision."""
-    ledger, uid = four.ledger, four.connector.uid
-    ledger.assign(uid, [A, B, C, D], 1)
-    lease = ledger.take(task_lease_id(uid, "live", 1, 0), None, "tests", uid=uid, version=1)
-    pins = Pins(four.connector.revision - 1, pipeline_digest(four.pipeline), {"memory": "memory"}, code_version())
-    wanted = Range("live", B, 1, 0, 0, 50, 1000, 1 << 20, {}, pins)
-    ledger.plan(
-        [lease], ledger.begin_run(uid, "live", task=0, engine="tests"), uid, 0, [wanted], [Floor(B.id, "memory", 0)]
-    )
-    ledger.release(lease)
+    planned_by_an_earlier_revision(four, B)
     four.target.stored += [(B, offset) for offset in range(there)]
     four.parts[B] = source = Recognised(four.parts[B].bodies)
     source.refuses = True

@@ -116,6 +116,8 @@ def check_tables(asking: cursor, options: PostgresChangesOptions, places: Iterab
 def gone_of(asking: cursor, progress: SnapshotProgress) -> list[Place]:
     """Tables whose rows are still to come, and that are not there any more; also the one that is being read, when
     another one has its name."""
+    if not progress.tables:
+        return []
     places = [*dict.fromkeys(one.place for one in progress.tables)]
     asking.execute(_THERE, ([one for one, _ in places], [one for _, one in places]))
     there = {(schema, table): f"{_KEY}{oid}:" for schema, table, oid in asking.fetchall()}
