@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_core.errors import Failure, Unreachable
 from connect_core.sdk.scan import Hit, Piece, Prefix, ScanResult, parted
 
 rows = st.lists(
@@ -220,3 +221,25 @@ def test_more_than_can_be_kept_is_looked_for_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("connect_core.sdk.scan.MAX_FURTHER_BYTES", 10)
     found = seen_by([(n, 0, "q", n) for n in range(900)], 3)
     assert (found.onward(3, 6), found.there(), found.further.pieces) == (None, 900, ())
+
+
+@pytest.mark.parametrize(
+    ("found", "nothing"),
+    [
+        (ScanResult(complete=True), True),
+        (ScanResult(), False),
+        (ScanResult(complete=True, unknown=True), False),
+        (ScanResult(complete=True, unplaced=1), False),
+        (ScanResult(complete=True, late=1), False),
+        (ScanResult(complete=True, possible_duplicates=1), False),
+        (ScanResult(complete=True, failure=Failure.of(Unreachable("it is away"))), False),
+        (ScanResult(complete=True, prefix=Prefix(through=7)), True),
+        (ScanResult(complete=True, prefix=Prefix(7, records=1)), False),
+        (ScanResult(complete=True, prefix=Prefix(7, unsure=1)), False),
+        (ScanResult(complete=True, prefix=Prefix(7, without=((3, 4),))), False),
+        (ScanResult(complete=True, prefix=Prefix(7, refused=((3, 4),))), False),
+        (ScanResult().merged([(3, 0, "t", 9)], {"t": 10}, True), False),
+    ],
+)
+def test_that_nothing_of_a_range_is_there_is_said_only_where_that_is_certain(found: ScanResult, nothing: bool) -> None:
+    assert found.has_nothing == nothing
