@@ -99,5 +99,6 @@ ready-for-tests:
 	@$(RUN) -m connect_core.stack.archiving
 	@.ci/kubernetes
 	@.ci/mariadb
+	@.ci/mysql
 	@.ci/prometheus
 	@.ci/kafka-connect-clients

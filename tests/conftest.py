@@ -22,6 +22,7 @@ pytest_plugins = (
     "tests.native_client",
     "tests.apicurio",
     "tests.mariadb",
+    "tests.mysql",
     "tests.prometheus",
     "tests.mqtt_brokers",
     "tests.rocketmq_mqtt.broker",

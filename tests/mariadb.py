@@ -1,5 +1,5 @@
-"""MariaDB, which stands in for MySQL: a server for tests that they may kill and start again, and databases on it,
-looked at with its driver and nothing of the product."""
+"""MariaDB: a server for tests that they may kill and start again, and databases on it, looked at with its driver and
+nothing of the product. With `--mysql` the same tests meet MySQL instead (tests/mysql.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from connect_core.stack import jars, ports, processes
 from connect_core.stack.processes import Launch, Process
 
 _READY_S = 30.0
-_SETTINGS = {
+SETTINGS = {
     "bind-address": "127.0.0.1",
     "log-bin": "bin",
     "binlog_format": "ROW",
@@ -28,13 +28,20 @@ _SETTINGS = {
     "binlog_row_metadata": "FULL",
     "server-id": "1",
     "innodb_buffer_pool_size": "64M",
-    "innodb_log_file_size": "16M",
-    "innodb_flush_log_at_trx_commit": "0",
     "max_connections": "400",
     "skip-name-resolve": "ON",
+}
+"""Of either server."""
+_SETTINGS = {
+    "innodb_log_file_size": "16M",
+    "innodb_flush_log_at_trx_commit": "0",
     "plugin-load-add": "metadata_lock_info",
 }
 """What it has committed survives SIGKILL of the server, if not of the machine."""
+_FIRST = """\
+CREATE USER IF NOT EXISTS tester@'127.0.0.1';
+GRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;
+"""
 Row = tuple[Any, ...]
 
 
@@ -49,15 +56,15 @@ class MariaDB:
 
     def start(self) -> None:
         """Returns when it answers."""
-        programs = _programs()
         if not self._data.exists():
-            self._make(programs)
-        options = {**_SETTINGS, **self.settings, **self._places(programs), "port": str(self.port)}
-        command = (str(programs / "usr/sbin/mariadbd"), "--no-defaults", *_as_words(options), f"--user={_user()}")
-        self.process = processes.start(Launch(command, _environment(programs), self.folder / "server.log"))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make()
+            (self.folder / "first.sql").write_text(_FIRST)
+        command = (*self._program(), *as_words({**self._options(), **self._places(), "port": str(self.port)}))
+        self.process = processes.start(Launch(command, self._environment(), self.folder / "server.log"))
         if not processes.wait_until(self._answers, _READY_S):
             self.kill()
-            raise AssertionError(f"no MariaDB:\n{(self.folder / 'server.log').read_text(errors='replace')[-3000:]}")
+            raise AssertionError(f"no server:\n{(self.folder / 'server.log').read_text(errors='replace')[-3000:]}")
 
     def kill(self) -> None:
         """SIGKILL, as a crash."""
@@ -72,7 +79,22 @@ class MariaDB:
     def _data(self) -> Path:
         return self.folder / "data"
 
-    def _places(self, programs: Path) -> dict[str, str]:
+    @classmethod
+    def programs(cls) -> Path:
+        return jars.cache_folder() / "mariadb"
+
+    @classmethod
+    def is_there(cls) -> bool:
+        return (cls.programs() / "usr/sbin/mariadbd").exists()
+
+    def _program(self) -> tuple[str, ...]:
+        return (str(self.programs() / "usr/sbin/mariadbd"), "--no-defaults", f"--user={user()}")
+
+    def _options(self) -> dict[str, str]:
+        return {**SETTINGS, **_SETTINGS, **self.settings}
+
+    def _places(self) -> dict[str, str]:
+        programs = self.programs()
         return {
             "datadir": str(self._data),
             "socket": str(self.folder / "s.sock"),
@@ -84,18 +106,22 @@ class MariaDB:
             "plugin-dir": str(programs / "usr/lib/mysql/plugin"),
         }
 
-    def _make(self, programs: Path) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _make(self) -> None:
+        programs = self.programs()
         program = str(programs / "usr/bin/mariadb-install-db")
         places = {"basedir": str(programs / "usr"), "datadir": str(self._data), "innodb_log_file_size": "16M"}
-        words = _as_words({**places, "lc-messages-dir": str(programs / "usr/share/mysql"), "user": _user()})
+        words = as_words({**places, "lc-messages-dir": str(programs / "usr/share/mysql"), "user": user()})
         switches = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
-        command = (program, "--no-defaults", *words, *switches)
-        made = processes.start(Launch(command, _environment(programs), self.folder / "made.log"))
+        self._make_by((program, "--no-defaults", *words, *switches))
+
+    def _make_by(self, command: tuple[str, ...]) -> None:
+        made = processes.start(Launch(command, self._environment(), self.folder / "made.log"))
         assert processes.wait_until(lambda: not made.is_alive, _READY_S)
-        (self.folder / "first.sql").write_text(
-            "CREATE USER IF NOT EXISTS tester@'127.0.0.1';\nGRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;\n"
-        )
+
+    def _environment(self) -> dict[str, str]:
+        programs = self.programs()
+        libraries = (programs / "usr/lib/x86_64-linux-gnu", programs / "lib/x86_64-linux-gnu")
+        return {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
 
     def _answers(self) -> bool:
         try:
@@ -138,22 +164,22 @@ class Database:
 
 
 @pytest.fixture(scope="session")
-def mariadb(worker_folder: Path) -> Iterator[MariaDB]:
+def mariadb(worker_folder: Path, server_kind: type[MariaDB]) -> Iterator[MariaDB]:
     """One for all tests of a process. Whoever kills it starts it again."""
-    yield from running(MariaDB(worker_folder / "mariadb"))
+    yield from running(server_kind(worker_folder / "mariadb"))
 
 
 @pytest.fixture(scope="module")
-def own_mariadb(worker_folder: Path) -> Iterator[MariaDB]:
+def own_mariadb(worker_folder: Path, server_kind: type[MariaDB]) -> Iterator[MariaDB]:
     """One with `performance_schema`, which MySQL has and MariaDB has only when it is told so."""
     named = worker_folder / f"mariadb-{uuid.uuid4().hex[:8]}"
     switches = {"performance_schema": "ON", "performance-schema-instrument": "wait/lock/metadata/sql/mdl=ON"}
-    yield from running(MariaDB(named, settings=switches))
+    yield from running(server_kind(named, settings=switches))
 
 
 def running(server: MariaDB) -> Iterator[MariaDB]:
-    if not (_programs() / "usr/sbin/mariadbd").exists():
-        pytest.skip("MariaDB is not there: `make ready-for-tests` fetches it (.ci/mariadb)")
+    if not server.is_there():
+        pytest.skip(f"{type(server).__name__} is not there: `make ready-for-tests` fetches it (.ci)")
     server.start()
     try:
         yield server
@@ -162,18 +188,9 @@ def running(server: MariaDB) -> Iterator[MariaDB]:
         shutil.rmtree(server.folder, ignore_errors=True)
 
 
-def _programs() -> Path:
-    return jars.cache_folder() / "mariadb"
-
-
-def _environment(programs: Path) -> dict[str, str]:
-    libraries = (programs / "usr/lib/x86_64-linux-gnu", programs / "lib/x86_64-linux-gnu")
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
-
-
-def _as_words(options: Mapping[str, str]) -> list[str]:
+def as_words(options: Mapping[str, str]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
-def _user() -> str:
+def user() -> str:
     return os.environ.get("USER") or ("root" if os.geteuid() == 0 else str(os.geteuid()))
