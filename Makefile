@@ -1,6 +1,6 @@
 # The few commands of this repository. `make demo` and `make test` work in a fresh clone with no other step.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-without-servers simulate faults attack guards bench pictures docs site lint stop clean chromium mosquitto ready ready-for-tests
+.PHONY: help demo test check test-without-servers mysql simulate faults attack guards bench pictures docs site lint stop clean chromium mosquitto ready ready-for-tests
 
 # Where it is set, every command of ours would compile itself anew: a second each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,6 +31,10 @@ check: ready  ## for daily work: lint, unit tests, and the contract tests that n
 test-without-servers: ready
 	@$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not server" $(PYTEST_OPTIONS) \
 		tests/contract tests/unit
+
+mysql: ready-for-tests  ## the tests of MySQL and MariaDB, which meet MariaDB otherwise, against MySQL itself
+	@$(RUN) -m pytest --mysql --require-servers -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) \
+		tests/contract/systems/test_mysql*.py tests/contract/systems/test_queries.py tests/system/mysql
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))

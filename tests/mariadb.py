@@ -75,6 +75,10 @@ class MariaDB:
     def options(self) -> dict[str, Any]:
         return {"host": "127.0.0.1", "port": self.port, "user": "tester"}
 
+    def worded(self, statement: str) -> str:
+        """As this server understands it."""
+        return statement
+
     @property
     def _data(self) -> Path:
         return self.folder / "data"
@@ -144,7 +148,7 @@ class Database:
         """Rows of the last one."""
         with closing(self.connected()) as database, database.cursor() as cursor:
             for statement in statements:
-                cursor.execute(statement)
+                cursor.execute(self.server.worded(statement))
             return list(cursor.fetchall())
 
     def connected(self, **more: Any) -> Connection[Any]:

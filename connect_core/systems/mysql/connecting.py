@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import pymysql
@@ -32,6 +33,16 @@ class MysqlServer(NamedTuple):
     is_mariadb: bool
     max_packet: int
     """Bytes of a statement."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of its version."""
+        return tuple(map(int, re.findall(r"\d+", self.version)[:3]))
+
+    @property
+    def names_new_rows(self) -> bool:
+        """Whether a statement that inserts rows may give them a name (AS)."""
+        return not self.is_mariadb and self.numbers >= (8, 0, 19)
 
 
 def connected(options: MysqlOptions, where: str) -> Connection[Any]:
@@ -96,7 +107,6 @@ def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
         "foreign_key_checks": 1,
         "unique_checks": 1,
         "sql_notes": 1,
-        "max_error_count": 65535,  # of warnings that are told
         "sql_select_limit": 2**64 - 1,  # it would cut lists of columns and writers, too
     }
     if isinstance(options, MysqlSinkOptions | MysqlSourceOptions):
@@ -105,7 +115,7 @@ def _set_up(database: Connection[Any], options: MysqlOptions) -> None:
         if server_of(database).is_mariadb:
             limit = max(1, round(options.statement_timeout_s))
             settings |= {"max_statement_time": options.statement_timeout_s, "idle_transaction_timeout": limit}
-            settings |= {"query_cache_type": 0, "check_constraint_checks": 1}
+            settings |= {"query_cache_type": 0, "check_constraint_checks": 1, "max_error_count": 65535}
         else:
             settings["max_execution_time"] = max(1, round(options.statement_timeout_s * 1000))
             settings["information_schema_stats_expiry"] = 0

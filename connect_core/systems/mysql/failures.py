@@ -7,10 +7,11 @@ https://mariadb.com/docs/server/reference/error-codes, https://dev.mysql.com/doc
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pymysql
+from pymysql.cursors import Cursor
 
 from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
@@ -56,7 +57,7 @@ _BUSY = {
     **dict.fromkeys(_CUT, "The server takes no writes: it is a replica, or read-only"),
     **dict.fromkeys((1021, 1114), "The server's disk, or the table, is full"),
     **dict.fromkeys((1040, 1203, 1226), "The server takes no more connections"),
-    1412: "The table was altered meanwhile",
+    **dict.fromkeys((1412, 1785), "The table was altered meanwhile"),
 }
 _ENDED = (1053, 1077, 1079, 1080, 1158, 1159, 1160, 1161, 1184, 1927, 3572)
 """The server stops, or ends the session, or does not wait for a row: nothing is wrong with a statement."""
@@ -130,10 +131,18 @@ def is_of_condition(error: pymysql.Error) -> bool:
     return is_of_rows(error) or (is_of_server and number not in (*_BUSY, *_ENDED))
 
 
-def changing(numbers: Collection[int]) -> RowsRefused | None:
-    """What warnings mean with which a statement went through."""
+def changing(asking: Cursor) -> RowsRefused | None:
+    """What the warnings mean with which the last statement of this session went through. Of more than the server tells
+    (`max_error_count`, which in MySQL few users may set) the rest may mean the same."""
+    count = asking.warning_count
+    if not count:
+        return None
+    asking.execute("SHOW WARNINGS")
+    numbers = [int(number) for _, number, _ in asking.fetchall()]
     kinds = sorted(_OF_ROWS[number] for number in numbers if number in _OF_ROWS)
-    return RowsRefused(kinds[0], "The table would keep another value than one of these") if kinds else None
+    if kinds or len(numbers) < count:
+        return RowsRefused((kinds or ["WrongValue"])[0], "The table would keep another value than one of these")
+    return None
 
 
 def meaning(error: pymysql.Error, where: str) -> WaybillError:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
+import pymysql
 from pymysql.cursors import Cursor
 
 from connect_core.errors import Refused
+from connect_core.systems.mysql.failures import is_forbidden
 
 PLUGIN, SCHEMA = "metadata_lock_info", "performance_schema"
 _BY_SCHEMA = """
-SELECT CONCAT_WS(':', OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN), LOCK_TYPE
+SELECT CONCAT_WS(':', OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN), LOCK_TYPE,
+       SOURCE LIKE 'mdl.cc%%' OR SOURCE LIKE 'xa.cc%%'
 FROM performance_schema.metadata_locks
 WHERE OBJECT_TYPE = 'TABLE' AND (LOWER(OBJECT_SCHEMA), LOWER(OBJECT_NAME)) IN ({})
 """
 _BY_PLUGIN = """
-SELECT CAST(THREAD_ID AS CHAR), SUBSTRING(LOCK_MODE, 5) FROM information_schema.METADATA_LOCK_INFO
+SELECT CAST(THREAD_ID AS CHAR), SUBSTRING(LOCK_MODE, 5), FALSE FROM information_schema.METADATA_LOCK_INFO
 WHERE (LOWER(TABLE_SCHEMA), LOWER(TABLE_NAME)) IN ({})
 """
 _OWN_BY_SCHEMA = """
@@ -36,20 +41,42 @@ Place = tuple[str, str]
 """A database and a table in it."""
 
 
-def locks_of(asking: Cursor, places: Sequence[Place], where: str) -> list[tuple[str, str]]:
-    """Who has a lock of one of these tables, or waits for it, and in which mode. Raises Refused by a server that does
-    not show them."""
-    statement = _BY_SCHEMA if _shown_by(asking, where) == SCHEMA else _BY_PLUGIN
+class TableLock(NamedTuple):
+    holder: str
+    """Who has the lock, or waits for it."""
+    mode: str
+    is_copied: bool
+    """Whether the server made it of another one, which it has no more: MySQL does so when a transaction is prepared
+    (XA PREPARE) or its session ends then, and when it finds one in its log at its start."""
+
+
+def locks_of(asking: Cursor, places: Sequence[Place], where: str) -> list[TableLock]:
+    """Raises Refused by a server that does not show them."""
     asked = ", ".join(["(LOWER(%s), LOWER(%s))"] * len(places))
-    asking.execute(statement.format(asked), [name for place in places for name in place])
-    return [(str(name), str(mode)) for name, mode in asking.fetchall()]
+    with looking_into_schema(where):
+        statement = _BY_SCHEMA if _shown_by(asking, where) == SCHEMA else _BY_PLUGIN
+        asking.execute(statement.format(asked), [name for place in places for name in place])
+    return [TableLock(str(name), str(mode), bool(copied)) for name, mode, copied in asking.fetchall()]
 
 
 def tables_of_transaction(asking: Cursor, where: str) -> list[Place]:
     """Into which the transaction of this session has looked, through views and functions, too. Raises Refused by a
     server that does not show them."""
-    asking.execute(_OWN_BY_SCHEMA if _shown_by(asking, where) == SCHEMA else _OWN_BY_PLUGIN)
+    with looking_into_schema(where):
+        asking.execute(_OWN_BY_SCHEMA if _shown_by(asking, where) == SCHEMA else _OWN_BY_PLUGIN)
     return [(str(database), str(table)) for database, table in asking.fetchall()]
+
+
+@contextmanager
+def looking_into_schema(where: str) -> Iterator[None]:
+    """Raises Refused where the user may not: a right to a table of its own is another one."""
+    try:
+        yield
+    except pymysql.Error as error:
+        if not is_forbidden(error):
+            raise
+        words = f"The user may not look into {SCHEMA}, where the server shows who still writes"
+        raise Refused(words, where=where, next_step=f"GRANT SELECT ON {SCHEMA}.* TO the user") from None
 
 
 def _shown_by(asking: Cursor, where: str) -> str:

@@ -87,13 +87,13 @@ class MysqlSink(TransactionSink):
 def _writer(database: Connection[Any], options: MysqlSinkOptions, where: str) -> MysqlWriter:
     with understood(where), database.cursor() as asking:
         table = read_table(asking, options.split(options.table))
-        max_packet = server_of(database).max_packet
+        server = server_of(database)
     if table is None:
         raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
     rows = struct_of(options.row_fields)
     columns = columns_of(table, rows, where)
     key = () if options.mode == "insert" else key_of(table, options.key, rows, where)
-    return MysqlWriter(table, columns, key, max_packet)
+    return MysqlWriter(table, columns, key, server)
 
 
 class MysqlConnection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, quoted, quoted_name, read_table
 from connect_core.systems.mysql.connecting import server_of
 from connect_core.systems.mysql.fitting import check_engine
+from connect_core.systems.mysql.metadata_locks import looking_into_schema
 from connect_core.systems.mysql.readable import RowReader, is_readable
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.probed_rows import POINT
@@ -103,8 +103,7 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
 def check_server(asking: Cursor, where: str, *, order_matters: bool) -> bool:
     """Whether it is MariaDB. A pass over all rows needs no order in which they came."""
     server = server_of(asking.connection)
-    numbers = tuple(map(int, re.findall(r"\d+", server.version)[:2]))
-    if numbers < _OLDEST[server.is_mariadb]:
+    if server.numbers < _OLDEST[server.is_mariadb]:
         words = f"The server is {server.version}: a restart of such a one may give numbers of rows again"
         raise Refused(words, where=where, next_step="Upgrade it: MySQL 8.0, MariaDB 10.5 or newer")
     if order_matters:
@@ -113,7 +112,9 @@ def check_server(asking: Cursor, where: str, *, order_matters: bool) -> bool:
 
 
 def _check_standing(asking: Cursor, where: str, *, is_mariadb: bool) -> None:
-    if reason := gets_rows_from_others(asking, is_mariadb=is_mariadb):
+    with looking_into_schema(where):
+        reason = gets_rows_from_others(asking, is_mariadb=is_mariadb)
+    if reason:
         words = f"The server {reason}, so rows with lower numbers may come later and nobody sees who brings them"
         step = "Name a server that does not as host: the primary one; or write bulk: true, and each run reads all rows"
         raise Refused(words, where=where, next_step=step)

@@ -54,14 +54,15 @@ def query_extent(
 
 def writers(asking: Cursor, table: MysqlSourceTable, where: str) -> list[OpenTransaction]:
     """Raises Refused by a server that does not show them."""
-    locks = locks_of(asking, table.places, where)
-    found = [OpenTransaction(name, prepared=False) for name, mode in locks if mode not in _READING]
-    return found + (_prepared(asking) if table.is_mariadb else [])
+    locks = [one for one in locks_of(asking, table.places, where) if one.mode not in _READING]
+    if not table.is_mariadb:
+        return [OpenTransaction(one.holder, prepared=one.is_copied) for one in locks]
+    return [OpenTransaction(one.holder, prepared=False) for one in locks] + _prepared(asking)
 
 
 def _prepared(asking: Cursor) -> list[OpenTransaction]:
     """Of two-phase commits, whichever tables they write: in MariaDB such a one has no metadata lock any more once its
-    session has ended."""
+    session has ended. In MySQL it has, and few users may ask for a list of those that are prepared."""
     asking.execute("XA RECOVER")
     return [OpenTransaction(f"xa {one!r}", prepared=True) for *_, one in asking.fetchall()]
 

@@ -14,6 +14,7 @@ from connect_core.sdk.batches import ROW
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, form_of, quoted, quoted_name
 from connect_core.systems.mysql.changes import changes, conditions
+from connect_core.systems.mysql.connecting import MysqlServer
 from connect_core.systems.mysql.failures import changing
 from connect_core.systems.mysql.literals import cell, check_values, tuples
 
@@ -27,16 +28,25 @@ _SPARE_BYTES = 1024
 class MysqlWriter:
     """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more."""
 
-    def __init__(self, table: MysqlTable, columns: Sequence[MysqlColumn], key: Sequence[str], max_packet: int) -> None:
+    def __init__(
+        self, table: MysqlTable, columns: Sequence[MysqlColumn], key: Sequence[str], server: MysqlServer
+    ) -> None:
         self._place, self._form = (table.database, table.name), table.form
         self._columns = {one.name: one for one in columns}
         self._key = key
         self._table = quoted(self._place)
-        self._max_packet = max_packet - _SPARE_BYTES
+        self._max_packet = server.max_packet - _SPARE_BYTES
         self._insert = f"INSERT INTO {self._table} ({', '.join(map(quoted_name, self._columns))}) VALUES "
-        others = [quoted_name(name) for name in self._columns if name not in key]
-        updated = [f"{name}=VALUES({name})" for name in others] or [f"{name}={name}" for name in map(quoted_name, key)]
-        self._update = f" ON DUPLICATE KEY UPDATE {', '.join(updated)}" if key else ""
+        self._update = self._updating(server) if key else ""
+
+    def _updating(self, server: MysqlServer) -> str:
+        """What is done to a row that is there. MySQL warns of what MariaDB has alone."""
+        others = [quoted_name(name) for name in self._columns if name not in self._key]
+        if not others:
+            return f" ON DUPLICATE KEY UPDATE {', '.join(f'{one}={one}' for one in map(quoted_name, self._key))}"
+        if server.names_new_rows:
+            return f" AS come ON DUPLICATE KEY UPDATE {', '.join(f'{one}=come.{one}' for one in others)}"
+        return f" ON DUPLICATE KEY UPDATE {', '.join(f'{one}=VALUES({one})' for one in others)}"
 
     def write(self, into: Cursor, records: pa.RecordBatch) -> None:
         """Raises what the driver of the database raises, RowsRefused, and Retriable where the table was altered since
@@ -96,8 +106,5 @@ class MysqlWriter:
 
     def _execute(self, into: Cursor, statement: str) -> None:
         into.execute(statement)
-        if not into.warning_count:
-            return
-        into.execute("SHOW WARNINGS")
-        if refusal := changing({int(number) for _, number, _ in into.fetchall()}):
+        if refusal := changing(into):
             raise refusal

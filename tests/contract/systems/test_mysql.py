@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from connect_core.sdk.testing import driving
 from connect_core.sdk.testing.kits import TransactionContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.systems import sink
+from connect_core.systems.mysql.failures import changing
 from connect_core.work import Side
 from tests.contract.systems.rows import of_rows
 from tests.mariadb import Database, MariaDB
@@ -66,7 +68,7 @@ def test_a_table_that_was_altered_since_it_was_looked_at_is_not_written(
         connection.rollback()
         database.run(f"ALTER TABLE prices {altered}")
         connection.begin("a")
-        with pytest.raises(Retriable, match="altered while it was written"):
+        with pytest.raises(Retriable, match=r"altered (while it was written|meanwhile)"):
             connection.write(records)
         connection.rollback()
     if "MyISAM" not in altered:
@@ -79,3 +81,17 @@ class TestTheTable(TransactionContract):
     @pytest.fixture
     def target(self, mariadb: MariaDB) -> MysqlCase:
         return MysqlCase(Database(mariadb))
+
+
+@pytest.mark.parametrize("told", [1024, 0])
+def test_a_value_that_the_server_changes_is_refused_whether_it_tells_of_it_or_not(mysql: MariaDB, told: int) -> None:
+    database = Database(mysql)
+    database.run("CREATE TABLE prices (value decimal(10,2))")
+    with closing(database.connected()) as session, session.cursor() as writing:
+        writing.execute(f"SET SESSION max_error_count = {told}")
+        writing.execute("INSERT INTO prices VALUES ('1.50')")
+        assert changing(writing) is None
+        writing.execute("INSERT INTO prices VALUES ('1.505')")
+        refused = changing(writing)
+    assert refused is not None
+    assert refused.kind == "WrongValue"

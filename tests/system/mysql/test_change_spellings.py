@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.mariadb import Database, MariaDB
+from tests.mysql import ONLY_MARIADB
 from tests.site import Site
 from tests.table_connectors import run
 
@@ -37,6 +38,7 @@ UNSEEN = [
 ]
 
 
+@ONLY_MARIADB
 def test_each_truncate_comes(bare_site: Site, mariadb: MariaDB) -> None:
     database = Database(mariadb)
     database.run("CREATE TABLE orders (id int)")
@@ -49,6 +51,7 @@ def test_each_truncate_comes(bare_site: Site, mariadb: MariaDB) -> None:
     assert came == ["c", "t"] * len(TRUNCATES)
 
 
+@ONLY_MARIADB
 def test_each_statement_that_changes_rows_is_told(bare_site: Site, mariadb: MariaDB) -> None:
     """Also through a view in another database."""
     database, other = Database(mariadb), Database(mariadb)

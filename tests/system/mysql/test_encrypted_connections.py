@@ -10,6 +10,7 @@ import pytest
 
 from tests import table_tls
 from tests.mariadb import Database, MariaDB, running
+from tests.mysql import ONLY_MARIADB
 from tests.site import Site
 from tests.table_connectors import UNREACHABLE
 
@@ -71,6 +72,7 @@ def test_who_cannot_prove_who_he_is_gets_no_row(
     table_tls.check_no_row_goes_in(bare_site, database, "mysql", options, code, words)
 
 
+@ONLY_MARIADB  # MySQL makes a certificate of its own
 def test_a_server_without_tls_gets_no_row(bare_site: Site, mariadb: MariaDB, files: Path) -> None:
     """And no password."""
     database = Database(mariadb)

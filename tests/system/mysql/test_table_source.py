@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.mariadb import Database, MariaDB
+from tests.mysql import MySQL
 from tests.mysql_writers import TABLE
 from tests.site import Site
 from tests.table_connectors import UNREACHABLE, run
@@ -64,7 +65,7 @@ def test_from_a_table_into_a_table(bare_site: Site, database: Database) -> None:
         },
     )
     assert "2 delivered" in run(bare_site)
-    found = database.run("SELECT id, price, hex(body), tags FROM copies ORDER BY id")
+    found = database.run("SELECT id, price, hex(body), REPLACE(tags, ' ', '') FROM copies ORDER BY id")
     assert found == [(1, Decimal("12345678.90"), "00FF", '["a",null]'), (2, None, None, None)]
     assert database.run("SELECT id FROM orders EXCEPT ALL SELECT id FROM copies") == []
     assert database.run("SELECT count(*) FROM orders o JOIN copies c ON o.id = c.id AND o.at <=> c.at") == [(2,)]
@@ -78,7 +79,8 @@ def test_what_a_person_sees_before_a_run(bare_site: Site, database: Database) ->
     assert "exactly once" in said
     assert "table orders is there, its rows are numbered by id" in said
     assert "the counter of column id is at" in said
-    assert "who writes the table is shown by metadata_lock_info" in said
+    shows = "performance_schema" if isinstance(database.server, MySQL) else "metadata_lock_info"
+    assert f"who writes the table is shown by {shows}" in said
     tried = bare_site.waybill("try", "a.yaml", "--last", "2")
     assert '{"id":29,' in tried
     assert '{"id":28,' not in tried

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.mariadb import Database, MariaDB
+from tests.mysql import MySQL
 from tests.site import Site
 from tests.system.mysql.test_table_sink import ODD
 from tests.table_connectors import apply, run, write
@@ -46,7 +47,7 @@ TYPES: list[tuple[Any, str, str, list[Any]]] = [
     ("text", "text CHARACTER SET latin1", "{}", [("Zoë €", "Zoë €")]),
     ("text", "longtext", "{}", [(ODD, ODD)]),
     ("text", "enum('1','10','a''b')", "{}", [("10", "10"), ("a'b", "a'b")]),
-    ("text", "json", "{}", [('{"a": [1.50, null]}', '{"a": [1.50, null]}')]),
+    ("text", "json", "{}", [('{"a": [1.5, null]}', '{"a": [1.5, null]}')]),
     ("text", "uuid", "{}", [("5f0c2e9a-51c8-4f4f-9b1f-6b0a3a1b2c3d", "5f0c2e9a-51c8-4f4f-9b1f-6b0a3a1b2c3d")]),
     ("text", "inet6", "{}", [("2001:db8::1", "2001:db8::1")]),
     ("bytes", "varbinary(9)", "hex({})", [("AP8=", "00FF"), ("", ""), ("ICA=", "2020")]),
@@ -74,34 +75,41 @@ TYPES: list[tuple[Any, str, str, list[Any]]] = [
         ],
     ),
     ("epoch(s)", "timestamp NULL", "{} || ''", [(5, "1970-01-01 00:00:05")]),
-    (["int64"], "json", "{}", [([1, None], "[1,null]"), ([], "[]")]),
+    (["int64"], "json", "REPLACE({}, ' ', '')", [([1, None], "[1,null]"), ([], "[]")]),
     ([{"a": "decimal(4,2)"}], "longtext", "{}", [([{"a": "1.50"}], '[{"a":1.50}]')]),
-    ({"a": "int64", "b": ["text"]}, "json", "{}", [({"a": 1, "b": ["x'\\", None]}, '{"a":1,"b":["x\'\\\\",null]}')]),
+    (
+        {"a": "int64", "b": ["text"]},
+        "json",
+        "REPLACE({}, ' ', '')",
+        [({"a": 1, "b": ["x'\\", None]}, '{"a":1,"b":["x\'\\\\",null]}')],
+    ),
 ]
 
 
 def test_types_are_kept_exactly(bare_site: Site, mariadb: MariaDB) -> None:
     database = Database(mariadb)
-    columns = ", ".join(f"c{number} {column}" for number, (_, column, _, _) in enumerate(TYPES))
+    lacks = ("uuid", "inet6") if isinstance(mariadb, MySQL) else ()
+    types = [one for one in TYPES if one[1] not in lacks]
+    columns = ", ".join(f"c{number} {column}" for number, (_, column, _, _) in enumerate(types))
     database.run(f"CREATE TABLE kinds (number int, {columns})")
-    fields = {"number": "int32", **{f"c{number}": field for number, (field, _, _, _) in enumerate(TYPES)}}
-    longest = max(len(values) for *_, values in TYPES)
+    fields = {"number": "int32", **{f"c{number}": field for number, (field, _, _, _) in enumerate(types)}}
+    longest = max(len(values) for *_, values in types)
     rows = [
         {
             "number": row,
-            **{f"c{n}": values[row][0] if row < len(values) else None for n, (*_, values) in enumerate(TYPES)},
+            **{f"c{n}": values[row][0] if row < len(values) else None for n, (*_, values) in enumerate(types)},
         }
         for row in range(longest)
     ]
     write(bare_site, *rows)
     apply(bare_site, database.sink("kinds"), fields)
     run(bare_site)
-    asked = ", ".join(query.format(f"c{number}") for number, (_, _, query, _) in enumerate(TYPES))
+    asked = ", ".join(query.format(f"c{number}") for number, (_, _, query, _) in enumerate(types))
     with database.connected() as session, session.cursor() as asking:
         asking.execute("SET time_zone = '+00:00', sql_mode = 'PIPES_AS_CONCAT'")
         asking.execute(f"SELECT {asked} FROM kinds ORDER BY number")
         found = asking.fetchall()
-    for number, (field, column, _, values) in enumerate(TYPES):
+    for number, (field, column, _, values) in enumerate(types):
         there = [row[number] for row in found]
         assert there == [value for _, value in values] + [None] * (longest - len(values)), f"{field} in {column}"
 

@@ -34,7 +34,7 @@ from connect_core.systems.mysql.binlog.snapshot_keys import (
 )
 from connect_core.systems.mysql.binlog.snapshot_log import chunk_note, end_note, later_note
 from connect_core.systems.mysql.binlog.table_names import COPIES, TableName
-from connect_core.systems.mysql.catalog import MysqlTable, quoted_name
+from connect_core.systems.mysql.catalog import MysqlTable, quoted, quoted_name
 from connect_core.systems.mysql.connecting import connected, server_of
 from connect_core.systems.mysql.failures import changing, is_of_condition, is_of_rows, number_of, understood
 from connect_core.systems.tables.row_conditions import CONDITION_S
@@ -106,7 +106,9 @@ def _rows_left_of(asking: Cursor, due: DueTable, after: Key | None, where: str) 
 
 def _estimated(asking: Cursor, table: MysqlTable, after: Key | None) -> int:
     """How many rows are behind a key."""
-    asking.execute(f"EXPLAIN SELECT 1 FROM {by_key(table)} WHERE {between(table, after, until_of(table, after))}")
+    rest = between(table, after, until_of(table, after))
+    place = quoted((table.database, table.name))  # MySQL estimates nothing where an index is named
+    asking.execute(f"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM {place} WHERE {rest}")
     names = [one[0].lower() for one in asking.description]
     return sum(int(row[names.index("rows")] or 0) for row in asking.fetchall())
 
@@ -282,8 +284,12 @@ class _Writer:
         )
         last = self._up_to(table, until)
         end = until if last is None else last[2:]
+        rows = rows_of(table, between(table, after, end), condition)
         try:
-            self._copies(rows_of(table, between(table, after, end), condition), condition)
+            if not self._is_mariadb:  # MySQL ends a SELECT that takes too long, and no INSERT
+                limit = f"/*+ MAX_EXECUTION_TIME({CONDITION_S * 1000:.0f}) */"
+                self._asking.execute(f"SELECT {limit} COUNT(*) FROM ({rows}) one")
+            self._copies(rows, condition)
         except pymysql.Error as error:
             if is_of_condition(error):
                 raise _Unreadable(f"error {number_of(error)}") from None
@@ -297,8 +303,7 @@ class _Writer:
         columns = ", ".join(quoted_name(one.name) for one in self._copied.columns) if self._copied else ""
         limit = f"SET STATEMENT max_statement_time = {CONDITION_S} FOR " if condition and self._is_mariadb else ""
         count = self._asking.execute(f"{limit}INSERT INTO {COPIES} ({columns}) {rows} {self._shared} {wait}")
-        self._asking.execute("SHOW WARNINGS")
-        if changing([int(number) for _, number, _ in self._asking.fetchall()]):
+        if changing(self._asking):
             others = ", or the condition compares values of different types" if condition else ""
             raise _Unreadable(f"it does not copy them as they are{others}")
         return int(count)
