@@ -17,6 +17,12 @@ from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds: a server that has vanished is noticed within half a minute."""
+_END_WITH_CLIENT = """
+SELECT set_config(name, '1000', false) FROM pg_settings
+WHERE name = 'client_connection_check_interval' AND version() !~ '(Visual|mingw|cygwin)'
+"""
+"""A statement ends within a second of the process that waits for it: that of a lane which was ended would go on, and
+hold its locks. Servers before 14, and on Windows, cannot do so."""
 
 
 def connected(options: PostgresOptions, where: str) -> connection:
@@ -24,6 +30,8 @@ def connected(options: PostgresOptions, where: str) -> connection:
     with reached(where):
         database = psycopg2.connect(**_access(options), options=_settings(options))
         database.autocommit = True
+        with database.cursor() as setting:
+            setting.execute(_END_WITH_CLIENT)
     return database
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -20,6 +23,7 @@ from connect_core.sdk.testing import driving
 from connect_core.sdk.testing.kits import TransactionContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.sdk.values import Json
+from connect_core.stack import processes
 from connect_core.systems import sink
 from connect_core.work import Side
 from tests.contract.systems.rows import of_rows
@@ -101,3 +105,26 @@ class TestTheTable(TransactionContract):
     @pytest.fixture
     def target(self, postgres_url: str) -> Iterator[PostgresCase]:
         return PostgresCase(options_of(postgres_url))
+
+
+_WAITS = """
+import json, sys
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.options import PostgresSinkOptions
+options = PostgresSinkOptions.model_validate(json.loads(sys.argv[1]))
+with connected(options, "here").cursor() as asking:
+    asking.execute("SELECT pg_sleep(300), " + sys.argv[2])
+"""
+
+
+def test_a_statement_ends_with_the_process_that_waits_for_it(postgres_url: str) -> None:
+    """Else it would hold its locks, and rows that others may not pass, long after its lane was ended."""
+    case, mark = PostgresCase(options_of(postgres_url)), uuid.uuid4().hex
+    options = {**options_of(postgres_url), "table": "t", "statement_timeout_s": 600}
+    running = f"SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(300), %' || '{mark}' || '%'"
+    with subprocess.Popen([sys.executable, "-c", _WAITS, json.dumps(options), f"'{mark}'"]) as waits:
+        try:
+            assert processes.wait_until(lambda: case.run(f"{running} AND pid <> pg_backend_pid()") != [], 60)
+        finally:
+            waits.kill()
+    assert processes.wait_until(lambda: case.run(f"{running} AND pid <> pg_backend_pid()") == [], 60)
