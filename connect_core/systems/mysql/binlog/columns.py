@@ -17,6 +17,8 @@ import numpy as np
 
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog.charsets import decoder
+from connect_core.systems.mysql.binlog.decimals import DecimalForm
+from connect_core.systems.mysql.binlog.json_binary import DamagedJson, json_text
 from connect_core.systems.tables.change_events import UnfitForEvent
 
 End = Callable[[bytes, int], int]
@@ -36,7 +38,6 @@ _META = {
 }
 _EPOCH = date(1970, 1, 1).toordinal()
 _WHOLE = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8}
-_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _MS_DIGITS = 3
 
 
@@ -112,31 +113,18 @@ def _double(column: LoggedField) -> FieldForm:
 
 
 def _decimal(column: LoggedField) -> FieldForm:
-    """Groups of nine digits, the first and the last one shorter."""
     precision, scale = column.meta
-    whole, fraction = divmod(precision - scale, 9), divmod(scale, 9)
-    groups = [
-        *([(_DIGIT_BYTES[whole[1]], 10 ** whole[1])] if whole[1] else []),
-        *[(4, 10**9)] * (whole[0] + fraction[0]),
-        *([(_DIGIT_BYTES[fraction[1]], 10 ** fraction[1])] if fraction[1] else []),
-    ]
+    form = DecimalForm(precision, scale)
 
     def written(raw: bytes) -> str:
-        negative = not raw[0] & 0x80
-        data = bytes((raw[0] ^ 0x80, *raw[1:]))
-        data = bytes(one ^ 0xFF for one in data) if negative else data
-        number, at = 0, 0
-        for width, size in groups:
-            number = number * size + int.from_bytes(data[at : at + width], "big")
-            at += width
-        number = -number if negative else number
+        number = form.number(raw)
         length = (number if number >= 0 else ~number).bit_length() // 8 + 1
         return _base64(number.to_bytes(length, "big", signed=True))
 
     digits = {"scale": str(scale), "connect.decimal.precision": str(precision)}
     name = "org.apache.kafka.connect.data.Decimal"
     schema: Json = {"type": "bytes", "name": name, "version": 1, "parameters": digits}
-    return FieldForm(_fixed(sum(width for width, _ in groups)), written, schema)
+    return FieldForm(_fixed(form.bytes), written, schema)
 
 
 def _date(column: LoggedField) -> FieldForm:
@@ -291,11 +279,15 @@ def _geometry(column: LoggedField) -> FieldForm:
 
 def _json(column: LoggedField) -> FieldForm:
     """The type of MySQL; that of MariaDB is a text."""
+    width = column.meta[0]
 
-    def unfit(raw: bytes) -> str:
-        raise UnfitForEvent("is in MySQL's binary form of JSON, which is not read")
+    def written(raw: bytes) -> str:
+        try:
+            return quoted(json_text(raw[width:]))
+        except DamagedJson as why:
+            raise UnfitForEvent(f"is no JSON in MySQL's binary form: {why}") from None
 
-    return FieldForm(_prefixed(column.meta[0]), unfit, _named("string", "data.Json"))
+    return FieldForm(_prefixed(width), written, _named("string", "data.Json"))
 
 
 _FORMS: Mapping[int, Callable[[LoggedField], FieldForm]] = {

@@ -24,7 +24,7 @@ HARMLESS = frozenset((5, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164))
 """Values that statements use, words of statements, accounts of the log: nothing that changes a row."""
 ROWS = {
     **dict.fromkeys((23, 30, 166, 169), "c"),
-    **dict.fromkeys((24, 31, 167, 170), "u"),
+    **dict.fromkeys((24, 31, PARTIAL_UPDATE, 167, 170), "u"),
     **dict.fromkeys((25, 32, 168, 171), "d"),
 }
 """Of rows events what they do."""

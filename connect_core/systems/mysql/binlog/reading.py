@@ -18,7 +18,7 @@ from connect_core.errors import DataError, Retriable
 from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
-from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
 from connect_core.systems.mysql.binlog.statements import Does, Statement, statement
@@ -332,8 +332,7 @@ class BinlogReader:
 
     def _rows_of(self, changed: ChangedTable, event: LogEvent) -> None:
         rows, table = log_events.rows_of(event), changed.table
-        part = "" if rows.is_whole else "Its session has logged a part of the columns: binlog_row_image"
-        if why := table.unfit or part:
+        if why := table.unfit or _part_of(event, rows):
             self._add(
                 event,
                 0,
@@ -379,6 +378,13 @@ class BinlogReader:
         else:
             self._ends.append(ending)
         self._rows_within = 0
+
+
+def _part_of(event: LogEvent, rows: RowsOf) -> str:
+    """What of these rows the log does not have; empty where it has all."""
+    if event.kind == log_events.PARTIAL_UPDATE:
+        return "Its session has logged parts of JSON values alone: binlog_row_value_options"
+    return "" if rows.is_whole else "Its session has logged a part of the columns: binlog_row_image"
 
 
 _ENDS = (Does.COMMITS, Does.ROLLS_BACK, Does.FINISHES_XA, Does.UNDOES_XA)

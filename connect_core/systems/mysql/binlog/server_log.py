@@ -19,6 +19,7 @@ FILE_BITS = 32
 LARGEST = 1 << FILE_BITS
 _FILE = re.compile(r"(.+)\.(\d+)")
 _NO_LOG, _SYNTAX = 1381, 1064
+_NO_WORDS = "''"
 FIRST_EVENT = 4
 """Where a file's first event is."""
 REQUIRED = {
@@ -26,9 +27,10 @@ REQUIRED = {
     "binlog_format": ("ROW",),
     "binlog_row_image": ("FULL",),
     "binlog_row_metadata": ("FULL",),
+    "binlog_row_value_options": ("",),
     "binlog_transaction_compression": ("OFF", "0"),
 }
-"""Settings of the server, each with the values that fit. The last one is MySQL's alone."""
+"""Settings of the server, each with the values that fit. The last two are MySQL's alone."""
 
 
 class LogPlace(NamedTuple):
@@ -141,7 +143,7 @@ def unfit_settings(asking: Cursor) -> Iterator[tuple[str, str]]:
     found = {name.lower(): str(value).upper() for name, value in asking.fetchall()}
     for name, fit in REQUIRED.items():
         if name in found and found[name] not in fit:
-            yield f"{name} is {found[name]}", f"SET GLOBAL {name} = {fit[0]}"
+            yield f"{name} is {found[name]}", f"SET GLOBAL {name} = {fit[0] or _NO_WORDS}"
         elif name == "binlog_row_metadata" and name not in found:
             yield f"the server has no {name}", "Upgrade it: MySQL 8.0.14, MariaDB 10.5 or newer"
 

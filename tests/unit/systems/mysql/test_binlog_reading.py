@@ -48,11 +48,12 @@ class Log:
     def begins(self, number: int, flags: int = 0) -> None:
         self._add(log_events.MARIADB_GTID, struct.pack("<QIB", number, 0, flags))
 
-    def rows(self, *ids: int, described: bytes = FULL, present: int = 1, table: str = "orders") -> None:
+    def rows(self, *ids: int, described: bytes = FULL, present: int = 1, table: str = "orders", kind: int = 23) -> None:
         names = b"\x04shop\0" + bytes((len(table),)) + table.encode() + b"\0"
         self._add(log_events.TABLE_MAP, bytes((9, 0, 0, 0, 0, 0, 1, 0)) + names + bytes((1, 3, 0, 0)) + described)
         images = b"".join(b"\0" + struct.pack("<i", one) for one in ids)
-        self._add(23, bytes((9, 0, 0, 0, 0, 0, 1, 0, 1, present)) + images)
+        head = bytes((9, 0, 0, 0, 0, 0, 1, 0)) if kind == 23 else bytes((9, 0, 0, 0, 0, 0, 1, 0, 2, 0))
+        self._add(kind, head + bytes((1, present)) + images)
 
     def copies(self, begins: SnapshotProgress, last: int | None, *ids: int, named: bool = True) -> None:
         """Of a snapshot."""
@@ -266,6 +267,15 @@ def test_rows_without_a_column_are_told() -> None:
     log.commits()
     [why] = refused(read(log))
     assert "binlog_row_image" in why
+
+
+def test_rows_with_parts_of_values_are_told() -> None:
+    log = Log()
+    log.begins(1)
+    log.rows(1, kind=log_events.PARTIAL_UPDATE)
+    log.commits()
+    [why] = refused(read(log))
+    assert "binlog_row_value_options" in why
 
 
 def test_an_event_that_is_not_known_ends_the_reading() -> None:
