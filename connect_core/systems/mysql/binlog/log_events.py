@@ -30,8 +30,14 @@ ROWS = {
 """Of rows events what they do."""
 _SHORT_HEAD = frozenset((23, 24, 25, 166, 167, 168))
 _COMPRESSED = frozenset(range(166, 172))
+_PACKED_BEGINS = 0
 NO_TABLE = 0x00FFFFFF
 """The number of a table in a rows event that only ends a statement."""
+
+
+PACKED_SIZE, PACKED_BY, UNPACKED_SIZE = 1, 2, 3
+ZSTD, NOT_PACKED = 0, 255
+"""What is said before the bytes of a packed transaction, and by what it may be packed."""
 
 
 class DamagedLog(ValueError):
@@ -48,10 +54,28 @@ class LogEvent(NamedTuple):
     """Its end in its file; 0 where it is in none."""
     flags: int
     body: bytes
+    number: int | None = None
+    """Of what it has in it the first one, in its packed transaction, whose size and end it has; None outside of one."""
+    ahead: int = 0
+    """How much further offsets are than places in its file, behind it (`packed_transactions`)."""
 
     @property
     def is_in_file(self) -> bool:
         return self.end != 0 and not self.flags & ARTIFICIAL
+
+    @property
+    def is_packed(self) -> bool:
+        return self.number is not None
+
+    @property
+    def begin(self) -> int:
+        """Its place in its file."""
+        return self.end - self.size
+
+    @property
+    def place(self) -> int:
+        """That of offsets."""
+        return self.begin + self.ahead + (self.number or 0)
 
 
 class Query(NamedTuple):
@@ -93,6 +117,11 @@ def parsed(packet: bytes, checked: int) -> LogEvent:
     return LogEvent(kind, at_s, server_id, size, end, flags, body)
 
 
+def size_of(head: bytes) -> int:
+    """Of an event that begins with it."""
+    return int.from_bytes(head[9:13], "little")
+
+
 def check_of(packet: bytes) -> int:
     """How events of a file are checked, by its first one."""
     return packet[-_CRC - 1]
@@ -109,6 +138,18 @@ def next_file(event: LogEvent) -> str:
 
 def next_place(event: LogEvent) -> int:
     return int.from_bytes(event.body[:8], "little")
+
+
+def packed_parts(body: bytes) -> tuple[dict[int, int], int]:
+    """What is said before the bytes of a packed transaction, and where these begin."""
+    said, at = dict[int, int](), 0
+    while True:
+        kind, at = counted(body, at)
+        if kind == _PACKED_BEGINS:
+            return said, at
+        length, at = counted(body, at)
+        said[kind], _ = counted(body, at)
+        at += length
 
 
 def query(event: LogEvent) -> Query:

@@ -1,8 +1,9 @@
 """The log -> batches of events, each with where whole transactions end.
 
 An offset is a place in the log: the number of a file, the place of a rows event in it, and the number of a row in that.
-A row takes at least one byte, so no two have one offset. The server gives the same log again after each place that is
-asked for; reading begins where a transaction does, and what was delivered before is left out.
+A row takes at least one byte, so no two have one offset; of packed ones see `packed_transactions`. The server gives the
+same log again after each place that is asked for; reading begins where a transaction does, and what was delivered
+before is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
-from connect_core.systems.mysql.binlog.server_log import LogPlace, number_of_file
+from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
+from connect_core.systems.mysql.binlog.server_log import LARGEST, LogPlace, number_of_file
 from connect_core.systems.mysql.binlog.statements import Does, Statement, statement
 from connect_core.systems.mysql.binlog.table_names import TableName
 from connect_core.systems.mysql.binlog.taken import TakenChanges, as_it_stands
@@ -46,6 +48,13 @@ class Ending(NamedTuple):
     prepared: tuple[str, ...] = ()
     progress: SnapshotProgress = SnapshotProgress()
     """How far a snapshot has come there."""
+    ahead: int = 0
+    """How much further offsets are there than places in the file."""
+
+    @property
+    def at(self) -> int:
+        """Its place in its file."""
+        return self.place.at - self.ahead
 
 
 Opens = Callable[[str, int], AbstractContextManager[Iterator[LogEvent]]]
@@ -58,7 +67,8 @@ class BinlogReader:
     def __init__(self, wanted: WantedLog, writer: ChangeWriter, begin: Ending, offset: int, where: str) -> None:
         self._wanted, self._writer, self._offset, self._where = wanted, writer, offset, where
         self._ends, self._fixed = [begin], 1
-        self._file, self._created, self._at = begin.file, begin.created, begin.place
+        self._file, self._created, self._at, self._ahead = begin.file, begin.created, begin.place, begin.ahead
+        self._packed_taken = -1
         self._prepared, self._gtid = begin.prepared, begin.gtid
         self._is_mariadb, self._is_begun = False, False
         self._tables = LoggedTables(wanted, begin.progress)
@@ -101,7 +111,8 @@ class BinlogReader:
         """Each event, when it is taken. No change of a transaction is given before its end is known: of one that is too
         large to be kept until then, the log is read twice."""
         while True:
-            with opens(self._file, self._at.at) as events:
+            with opens(self._file, self._at.at - self._ahead) as log:
+                events = Unpacking(self._file, self._ahead).events(log)
                 self._is_begun = False
                 for event in events:
                     self._take(event)
@@ -189,11 +200,23 @@ class BinlogReader:
             self._change_file(event)
         elif event.is_in_file and event.kind not in _IDLE:
             self._check_begun(event)
-            self._tell(event)
-        if event.is_in_file and event.kind not in (log_events.ROTATE, *_IDLE):
-            self._at = LogPlace(self._at.file, event.end)
+            self._take_what_it_says(event)
+        if event.is_in_file and not event.is_packed and event.kind not in (log_events.ROTATE, *_IDLE):
+            self._at, self._ahead, self._packed_taken = (
+                LogPlace(self._at.file, event.end + event.ahead),
+                event.ahead,
+                -1,
+            )
             if not self._within:
                 self._keep_place()
+
+    def _take_what_it_says(self, event: LogEvent) -> None:
+        """Where a packed transaction is read once more, it comes from its begin."""
+        if event.number is None:
+            self._tell(event)
+        elif event.number > self._packed_taken:
+            self._packed_taken = event.number
+            self._tell(event)
 
     def _begin_file(self, event: LogEvent) -> None:
         """Another log may have a file of this name."""
@@ -213,13 +236,13 @@ class BinlogReader:
         if self._within:  # the server has crashed in it: the next file follows
             self._undoing.cut_off()
             self._end()
-        self._file, self._at = name, LogPlace(number_of_file(name), 0)
+        self._file, self._at, self._ahead = name, LogPlace(number_of_file(name), 0), 0
         self._tables.forget()
 
     def _check_begun(self, event: LogEvent) -> None:
         if not self._is_begun:
             raise Retriable("The log does not say what it is", where=self._where)
-        if event.end < self._at.at:
+        if not self._at.at <= event.end + event.ahead < LARGEST or event.place >= LARGEST:
             words = f"File {self._file} of the log is larger than 4 GiB: places in it have no number"
             raise DataError(words, where=self._where, next_step="Write smaller transactions, and set max_binlog_size")
 
@@ -234,7 +257,7 @@ class BinlogReader:
         elif kind not in log_events.HARMLESS and kind != log_events.STOP and not event.flags & log_events.IGNORABLE:
             raise DataError(
                 f"The log has an event of kind {kind}, which is not known",
-                where=f"{self._where}, {self._file}:{event.end - event.size}",
+                where=f"{self._where}, {self._file}:{event.begin}",
                 next_step="The page docs/mysql-changes.md has what the server needs",
             )
 
@@ -249,7 +272,7 @@ class BinlogReader:
         self._tables.forget()
         self._tables.snapshot.transaction_begins()
         self._taken.begins()
-        self._writer.begins(self._gtid or f"{self._file}:{event.end - event.size}", self._gtid)
+        self._writer.begins(self._gtid or f"{self._file}:{event.begin}", self._gtid)
 
     def _ends_transaction(self, event: LogEvent) -> None:
         self._end()
@@ -268,9 +291,9 @@ class BinlogReader:
 
     def _refuse(self, event: LogEvent) -> None:
         raise DataError(
-            "The server lost events of its log (an incident), or packs transactions (binlog_transaction_compression)",
-            where=f"{self._where}, {self._file}:{event.end - event.size}",
-            next_step="Turn packing off; to continue after this place: waybill offsets set",
+            "The server lost events of its log (an incident)",
+            where=f"{self._where}, {self._file}:{event.begin}",
+            next_step="To continue after this place: waybill offsets set",
         )
 
     def _statement(self, event: LogEvent) -> None:
@@ -312,8 +335,8 @@ class BinlogReader:
 
     def _undone(self, event: LogEvent, why: str) -> None:
         """Something that somebody has to know, at the place of the event; of one that is in no file, where it came."""
-        at = event if event.end else event._replace(end=self._at.at, size=0)
-        original = f"{self._file}:{at.end - at.size}".encode()
+        at = event if event.end else event._replace(end=self._at.at - self._ahead, size=0)
+        original = f"{self._file}:{at.begin}".encode()
         self._add(at, 0, lambda spot: self._writer.unreadable(why, None, event, original))
 
     def _loads(self, event: LogEvent) -> None:
@@ -326,7 +349,7 @@ class BinlogReader:
         try:
             found = self._tables.changed(event)
         except DataError as error:
-            raise DataError(error.what, where=f"{self._where}, {self._file}:{event.end - event.size}") from None
+            raise DataError(error.what, where=f"{self._where}, {self._file}:{event.begin}") from None
         if found is not None:
             self._rows_of(found, event)
 
@@ -362,16 +385,16 @@ class BinlogReader:
             if table is not None:
                 self._writer.passed(table)
             return
-        one = made(Spot(self._file, event.end - event.size, row))
+        one = made(Spot(self._file, event.begin, (event.number or 0) + row))
         if kept := as_it_stands(self._undoing, number, stored_in or table, one) if self._is_foreseen else one:
             self._taken.add(number, kept)
 
     def _spot(self, event: LogEvent) -> LogPlace:
-        return LogPlace(self._at.file, event.end - event.size)
+        return LogPlace(self._at.file, event.place)
 
     def _keep_place(self) -> None:
         progress = self._tables.snapshot.progress
-        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared, progress)
+        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared, progress, self._ahead)
         self._whole = max(self._whole, self._at.offset)
         if len(self._ends) > self._fixed and not self._rows_within:
             self._ends[-1] = ending
@@ -395,7 +418,8 @@ _TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
         BinlogReader._begins,
     ),
     **dict.fromkeys((log_events.QUERY, log_events.QUERY_COMPRESSED), BinlogReader._statement),
-    **dict.fromkeys((log_events.INCIDENT, log_events.PACKED_TRANSACTION), BinlogReader._refuse),
+    log_events.INCIDENT: BinlogReader._refuse,
+    log_events.PACKED_TRANSACTION: lambda reader, event: None,
     log_events.EXECUTE_LOAD_QUERY: BinlogReader._loads,
     log_events.XID: BinlogReader._ends_transaction,
     log_events.XA_PREPARE: BinlogReader._prepares,

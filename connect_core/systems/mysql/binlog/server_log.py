@@ -28,9 +28,8 @@ REQUIRED = {
     "binlog_row_image": ("FULL",),
     "binlog_row_metadata": ("FULL",),
     "binlog_row_value_options": ("",),
-    "binlog_transaction_compression": ("OFF", "0"),
 }
-"""Settings of the server, each with the values that fit. The last two are MySQL's alone."""
+"""Settings of the server, each with the values that fit. The last one is MySQL's alone."""
 
 
 class LogPlace(NamedTuple):

@@ -53,7 +53,7 @@ from connect_core.systems.tables.snapshots import DueTable, Place, SnapshotProgr
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
-_WANTED = "wanted"
+_WANTED, _AHEAD = "wanted", "ahead"
 """Keys of the evidence."""
 
 
@@ -102,7 +102,7 @@ class MysqlChangesSource(ChangeSource):
             begin = self._at_begin(asking, files, at.incarnation + 1, behind)
             gap = Gap(at.incarnation, at.offset, None, lost)
             return Bounds(begin.incarnation, begin.begin, begin.oldest, begin.end, begin.evidence, (gap,))
-        oldest, end = min(files.oldest.offset, at.offset), max(at.offset, files.end.offset)
+        oldest, end = min(files.oldest.offset, at.offset), max(at.offset, _offset_of(files.end, ending))
         seen = Bounds(at.incarnation, at.offset, oldest, end, at.evidence)
         if at.evidence.get(_WANTED) != self._options.tables:
             return self._with_joined(asking, seen, ending.progress)
@@ -130,13 +130,14 @@ class MysqlChangesSource(ChangeSource):
         if told.partial:  # before the log has it that no more are to come
             return told
         seen, there = told, notes.written(asking, self._options)
-        to_come = [one.note for one in there if one.at >= at.offset]
+        ending = _ending_in(at)
+        to_come = [one.note for one in there if _offset_of(LogPlace.of(one.at), ending) >= at.offset]
         has_request = any(one.is_request for one in to_come)
         if progress.tables:
             if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
                 return replace(seen, partial=True)
             now = chunks.write_chunks(asking, self._options, progress, at.incarnation, self._where)
-            end = max(at.offset, end_of(asking).offset)
+            end = max(at.offset, _offset_of(end_of(asking), ending))
             # A request may cancel what cannot be read: the look behind it says whether something is wrong still.
             beside = None if has_request else now.unfit
             return replace(seen, end=end, partial=now.more or has_request, waits=now.waits, beside=beside)
@@ -189,7 +190,7 @@ class MysqlChangesSource(ChangeSource):
             return f"the log has no file {ending.file}: it was begun again, or this is another server", oldest
         if begun_at(self._options, self._where, ending.file) != ending.created:
             return f"{ending.file} is another file now: the log was begun again, or this is another server", oldest
-        if place.at > files.sizes[place.file]:
+        if ending.at > files.sizes[place.file]:
             words = f"{ending.file} is shorter than what was read of it: the server lost its end"
             later = [one for one in files.sizes if one > place.file]
             return words, LogPlace(min(later), FIRST_EVENT) if later else files.end
@@ -249,7 +250,14 @@ class MysqlChangesSource(ChangeSource):
         return end_of(asking)
 
     def _end_in(self, seen: Bounds) -> LogPlace:
-        return LogPlace.of(seen.end)
+        place, behind = LogPlace.of(seen.end), _ending_in(Position(seen.incarnation, seen.begin, seen.evidence))
+        return place._replace(at=place.at - (behind.ahead if place.file == behind.place.file else 0))
+
+
+def _offset_of(place: LogPlace, behind: Ending) -> int:
+    """Of a place in the log, seen from one before it. It may be further on: nobody knows what is packed between them
+    before that is read."""
+    return place.offset + (behind.ahead if place.file == behind.place.file else 0)
 
 
 def _charset(charsets: Mapping[int, str], collation: int) -> str:
@@ -263,6 +271,7 @@ def _as_json(ending: Ending) -> Json:
         _CREATED: ending.created,
         _GTID: ending.gtid,
         _PREPARED: [*ending.prepared],
+        _AHEAD: ending.ahead,
         **_progress_as_json(ending.progress),
     }
 
@@ -274,7 +283,8 @@ def _progress_as_json(progress: SnapshotProgress) -> Json:
 def _ending_in(at: Position) -> Ending:
     said = at.evidence
     place, prepared, progress = LogPlace.of(int(said[_PLACE])), tuple(said.get(_PREPARED, ())), progress_of(said)
-    return Ending(place, said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared, progress)
+    ahead = int(said.get(_AHEAD, 0))
+    return Ending(place, said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared, progress, ahead)
 
 
 def progress_of(evidence: Json) -> SnapshotProgress:
