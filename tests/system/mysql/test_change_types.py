@@ -58,7 +58,7 @@ KINDS: list[Kind] = [
     ("timestamp(6) NULL", "timestamp(us)", [("'2026-01-31 10:00:00.25'", "2026-01-31T10:00:00.25Z")]),
     ("timestamp(2) NULL", None, [("'2026-01-31 10:00:00.25'", "2026-01-31T10:00:00.25Z")]),
     ("year", None, [("2026", 2026), ("1901", 1901)]),
-    ("json", "text", [("'{\"a\" : 1.0}'", '{"a" : 1.0}')]),
+    ("json", "text", [("'{\"a\": 1.0}'", '{"a": 1.0}')]),
     ("point", None, [("ST_GeomFromText('POINT(1 2)')", {"wkb": "AQEAAAAAAAAAAADwPwAAAAAAAABA", "srid": None})]),
 ]
 
@@ -157,8 +157,8 @@ def _plain(column: str) -> str:
 
 
 def of_server(database: Database, kinds: list[Kind]) -> list[Kind]:
-    """Those that the server has. Its JSON is no text in MySQL."""
-    lacks = ("uuid", "inet6", "json") if isinstance(database.server, MySQL) else ()
+    """Those that the server has."""
+    lacks = ("uuid", "inet6") if isinstance(database.server, MySQL) else ()
     return [one for one in kinds if one[0] not in lacks]
 
 
