@@ -72,9 +72,11 @@ class Follower:
         for partition in self.source.partitions(list(self.positions)):
             self.positions.setdefault(partition, None)
         values: list[bytes | None] = []
-        while more := self.step():
-            values += more
-        return values
+        while True:
+            before = dict(self.positions)
+            values += (more := self.step())
+            if not more and self.positions == before:  # a range may hold nothing, and others follow
+                return values
 
     def step(self) -> list[bytes | None]:
         """One plan and its execution."""

@@ -14,17 +14,27 @@ from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_query import query_understood
-from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, query_extent, writers
+from connect_core.systems.mysql.standing import (
+    are_apart,
+    counter_stands_at,
+    database_now,
+    extent,
+    key_stretch,
+    query_extent,
+    writers,
+)
 from connect_core.systems.mysql.table_reading import as_it_is, page, read_source
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.reading import ServerNames, TableRows
 from connect_core.systems.tables.several import SeveralTables
+from connect_core.systems.tables.snapshots import Key
 from connect_core.systems.tables.source import NumberedRows
+from connect_core.systems.tables.stretches import PassStretch
 from connect_core.systems.tables.whole import WholeTable
 
 
@@ -64,6 +74,14 @@ class _Rows(TableRows[MysqlSourceTable]):
             return query_extent(asking, self._options, window)
         return extent(asking, table, window)
 
+    def key_stretch(
+        self, asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None, after: Key | None, most: int
+    ) -> PassStretch | None:
+        return key_stretch(asking, table, window, after, most)
+
+    def are_apart(self, asking: Cursor, table: MysqlSourceTable, among: Among) -> bool:
+        return are_apart(asking, table, among)
+
     def writers(self, asking: Cursor, table: MysqlSourceTable) -> list[OpenTransaction]:
         return writers(asking, table, self._where)
 
@@ -75,9 +93,9 @@ class _Rows(TableRows[MysqlSourceTable]):
         end: int,
         most: int,
         most_bytes: int,
-        window: TimeWindow | None = None,
+        among: Among,
     ) -> Page:
-        return page(asking, table, begin, end, most, most_bytes, window)
+        return page(asking, table, begin, end, most, most_bytes, among)
 
 
 class MysqlSource(_Rows, NumberedRows[MysqlSourceTable]):

@@ -12,11 +12,14 @@ from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.mysql.catalog import MysqlColumn, MysqlTable, quoted, quoted_name, read_table
 from connect_core.systems.mysql.connecting import server_of
 from connect_core.systems.mysql.fitting import check_engine
+from connect_core.systems.mysql.keyed_rows import DIGEST
 from connect_core.systems.mysql.metadata_locks import looking_into_schema
 from connect_core.systems.mysql.readable import RowReader, is_readable
+from connect_core.systems.mysql.row_keys import key_columns, signature, unfit_key
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.tables.probed_rows import POINT
 
+_DIGEST_OF_NOTHING = hashlib.sha256().hexdigest()
 WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _OLDEST = {True: (10, 5), False: (8, 0)}
 """Versions, of MariaDB and of MySQL: older ones give numbers again after a restart."""
@@ -30,7 +33,7 @@ class MysqlSourceTable(NamedTuple):
     origin: str
     """Names this column of a table of this name: MySQL has nothing that tells a table from one made again."""
     id: str
-    """The column that numbers rows: by it new ones are found, if `time` does not say more."""
+    """The column that numbers rows: by it new ones are found, if `time` does not say more. Empty: their keys do."""
     counts: bool
     """Whether the database gives out its numbers."""
     rows: RowReader
@@ -38,6 +41,12 @@ class MysqlSourceTable(NamedTuple):
     time: str = ""
     """The column with the time of a row's last change; empty: rows are read once."""
     is_query: bool = False
+    key: tuple[MysqlColumn, ...] = ()
+    """Of its primary key, where that numbers rows."""
+
+    @property
+    def is_keyed(self) -> bool:
+        return not self.id
 
     @property
     def numbering(self) -> str:
@@ -89,15 +98,35 @@ def read_source_table(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourc
         step = "Create it, or name another one; the next attempt looks again"
         raise Unreachable("There is no such table", where=where, next_step=step)
     check_engine(table, where)
-    ids = options.incrementing or _id_of(table, where)
+    ids = options.incrementing or _whole_key(table)
+    key = () if ids else _key_of(asking, options, table, where)
     for wrong, step in (*_misfits(table, ids), *_misfits_of_time(table, options.timestamp)):
         raise ConfigError(wrong, where=where, next_step=step)
     time = options.timestamp or ""
-    named = f"{quoted(place)}.{quoted_name(ids)}" + (f".{quoted_name(time)}" if time else "")
+    by = quoted_name(ids) if ids else f"key {signature(key)}"
+    named = f"{quoted(place)}.{by}" + (f".{quoted_name(time)}" if time else "")
     origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
-    counts = next(column.counts for column in table.columns if column.name == ids)
+    counts = any(column.counts for column in table.columns if column.name == ids)
     rows = RowReader(table.columns, table.key, _in_json(asking, table) if is_mariadb else frozenset())
-    return MysqlSourceTable(quoted(place), (place,), origin, ids, counts, rows, is_mariadb, time)
+    return MysqlSourceTable(quoted(place), (place,), origin, ids, counts, rows, is_mariadb, time, key=key)
+
+
+def _key_of(asking: Cursor, options: MysqlSourceOptions, table: MysqlTable, where: str) -> tuple[MysqlColumn, ...]:
+    """The primary key, by which rows are distinguished. Raises ConfigError where none does so, and Refused by a server
+    that computes no digests: a number that is NULL would leave its row out."""
+    if not (options.timestamp or options.bulk):
+        words = "The primary key of the table is not one column of whole numbers"
+        step = "Write incrementing: COLUMN, a column whose numbers ascend; or timestamp, or bulk, which take any key"
+        raise ConfigError(words, where=where, next_step=step)
+    if why := unfit_key(table):
+        words = f"Rows of the table cannot be distinguished by their keys: {why}"
+        step = "Write incrementing: COLUMN, a column of whole numbers with a unique index"
+        raise ConfigError(words, where=where, next_step=step)
+    asking.execute(f"SELECT {DIGEST.format(chr(39) * 2)}")
+    if asking.fetchone() != (_DIGEST_OF_NOTHING,):
+        step = "Write incrementing: COLUMN, a column of whole numbers with a unique index"
+        raise Refused("The server computes no SHA2, by which rows are numbered", where=where, next_step=step)
+    return tuple(key_columns(table))
 
 
 def check_server(asking: Cursor, where: str, *, order_matters: bool) -> bool:
@@ -137,29 +166,30 @@ def gets_rows_from_others(asking: Cursor, *, is_mariadb: bool) -> str:
     return "replicates another one" if replicates else ""
 
 
-def _id_of(table: MysqlTable, where: str) -> str:
+def _whole_key(table: MysqlTable) -> str:
+    """The primary key, if that is one column of whole numbers; else empty."""
     words = {column.name: column.word for column in table.columns}
-    if len(table.key) != 1 or words[table.key[0]] not in WHOLE:
-        raise ConfigError(
-            "The primary key of the table is not one column of whole numbers",
-            where=where,
-            next_step="Write incrementing: COLUMN, a column whose numbers ascend",
-        )
-    return table.key[0]
+    return table.key[0] if len(table.key) == 1 and words.get(table.key[0]) in WHOLE else ""
 
 
 def _misfits(table: MysqlTable, ids: str) -> Iterator[tuple[str, str]]:
     columns: dict[str, MysqlColumn] = {column.name: column for column in table.columns}
-    if ids not in columns:
+    if ids and ids not in columns:
         yield f"The table has no column {ids}", "Name the column whose numbers ascend as incrementing"
         return
-    if columns[ids].word not in WHOLE:
+    if ids and columns[ids].word not in WHOLE:
         yield f"Column {ids} is {columns[ids].kind}", f"Name one of {', '.join(WHOLE)} as incrementing"
     for column in table.columns:
         if not is_readable(column):
             step = "docs/mysql.md has the types that are kept exactly. Change the column, or copy the table without it"
             yield f"Column {column.name} is {column.kind}, which is not kept exactly", step
-    if not columns[ids].required:
+    if ids:
+        yield from _misfits_of_index(table, columns[ids])
+
+
+def _misfits_of_index(table: MysqlTable, column: MysqlColumn) -> Iterator[tuple[str, str]]:
+    ids = column.name
+    if not column.required:
         yield f"Column {ids} takes NULL, and such rows would never be read", f"ALTER TABLE … MODIFY {ids} … NOT NULL"
     if frozenset((ids,)) not in table.unique:
         words = f"No index of the table says that column {ids} alone is unique"

@@ -34,6 +34,7 @@ from connect_core.systems.tables.probed_rows import (
     each_probed,
     times_probed,
     to_come,
+    told_apart,
 )
 
 _TIMES = """
@@ -71,7 +72,8 @@ def _probed(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
 def _looked_at(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:
     try:
         table = read_source_table(asking, given)
-        yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+        keys = [column.name for column in table.key]
+        yield ProbeResult(True, f"table {given.table} is there, {told_apart(table.id, keys)}")
         yield from _how_rows_are_found(asking, given, table)
         yield from _extent(asking, table)
         if not given.bulk:
@@ -103,7 +105,7 @@ def _numbers(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
 
 
 def _extent(asking: Cursor, table: MysqlSourceTable) -> Iterator[ProbeResult]:
-    lowest, highest = extent(asking, table)
+    lowest, highest = (None, None) if table.is_keyed else extent(asking, table)
     if wrong := unfit_numbers(lowest, (highest or 0) + 1):
         yield ProbeResult(False, f"{wrong}: name another column as incrementing")
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 from pymysql.cursors import Cursor
 
 from connect_core.systems.mysql.catalog import quoted_name
+from connect_core.systems.mysql.keyed_rows import number_of, until_behind, within_keys
 from connect_core.systems.mysql.metadata_locks import locks_of
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_query import query_as_it_is
 from connect_core.systems.mysql.table_reading import changed_in
 from connect_core.systems.tables.finality import OpenTransaction
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.query_rows import extent_of
+from connect_core.systems.tables.snapshots import Key
+from connect_core.systems.tables.stretches import KEY_NUMBERS, PassStretch
 
 _READING = ("SHARED", "SHARED_HIGH_PRIO", "SHARED_READ", "SHARED_READ_ONLY")
 """Modes of metadata locks with which nobody inserts."""
@@ -35,11 +38,38 @@ def database_now(asking: Cursor, table: MysqlSourceTable) -> float:
 
 def extent(asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
     """The lowest and the highest number that are committed, of rows in `window`; None where there is no row."""
-    ids = quoted_name(table.id)
     where = changed_in(table, window)
+    if table.is_keyed:
+        return (0, KEY_NUMBERS - 1) if _is_any(asking, table, where) else (None, None)
+    ids = quoted_name(table.id)
     asking.execute(f"SELECT MIN({ids}), MAX({ids}) FROM {table.relation} WHERE {where}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
+
+
+def key_stretch(
+    asking: Cursor, table: MysqlSourceTable, window: TimeWindow | None, after: Key | None, most: int
+) -> PassStretch | None:
+    """Of rows in `window` that are numbered by their keys the next ones, behind a key; None where there are none."""
+    behind = PassStretch(0, KEY_NUMBERS, after)
+    condition = f"{changed_in(table, window)} AND {within_keys(table.key, behind)}"
+    if not _is_any(asking, table, condition):
+        return None
+    return behind._replace(until=until_behind(asking, table.relation, table.key, condition, most))
+
+
+def are_apart(asking: Cursor, table: MysqlSourceTable, among: Among) -> bool:
+    """Whether no two of these rows, which are numbered by their keys, have one number."""
+    condition = f"{changed_in(table, among.window)} AND {within_keys(table.key, among.stretch)}"
+    numbers = f"COUNT(*) = COUNT(DISTINCT {number_of(table.key)})"
+    asking.execute(f"SELECT {numbers} FROM {table.relation} WHERE {condition}")
+    [are_apart] = asking.fetchone() or (1,)
+    return bool(are_apart)
+
+
+def _is_any(asking: Cursor, table: MysqlSourceTable, condition: str) -> bool:
+    asking.execute(f"SELECT 1 FROM {table.relation} WHERE {condition} LIMIT 1")
+    return asking.fetchone() is not None
 
 
 def query_extent(

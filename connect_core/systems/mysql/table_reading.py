@@ -9,14 +9,18 @@ from datetime import UTC, datetime
 from pymysql.cursors import Cursor
 
 from connect_core.systems.mysql.catalog import quoted, quoted_name
+from connect_core.systems.mysql.keyed_rows import number_of, within_keys
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, read_source_table
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_query import query_as_it_is
 from connect_core.systems.tables.pages import Page, Row
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 
 _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
+_GROWTH, _GROWTH_BY_DIGEST = 10, 1_000
+"""Of what is asked for in the next statement. Each one reads the keys of a whole stretch where digests number rows: in
+their order the first rows are as long as any others."""
 
 
 def read_source(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
@@ -48,16 +52,17 @@ def page(
     end: int,
     most: int,
     most_bytes: int,
-    window: TimeWindow | None = None,
+    among: Among,
 ) -> Page:
-    """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
-    `most_bytes`; with `window` those that were changed then."""
-    ids, changed = quoted_name(table.id), changed_in(table, window)
+    """Of these rows those of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
+    `most_bytes`."""
+    ids, meant = _number(table), f"{changed_in(table, among.window)} AND {within_keys(table.key, among.stretch)}"
+    growth = _GROWTH_BY_DIGEST if table.is_keyed else _GROWTH
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
     while len(rows) < most and size < most_bytes:
         asked = min(step, most - len(rows))
-        within = f"{ids} >= {begin} AND {ids} < {end} AND {changed}"
+        within = f"{ids} BETWEEN {begin} AND {end - 1} AND {meant}"
         found = _rows(asking, table, f"WHERE {within} ORDER BY {ids} LIMIT {asked + 1}")
         rows += found[:asked]
         if len(found) <= asked:
@@ -65,7 +70,7 @@ def page(
         if found[-1][0] == rows[-1][0]:
             return Page([*rows, found[-1]], at_end=False)  # for whoever looks whether numbers are unique
         size += sum(len(value) for _, _, value in found[:asked])
-        step = min(10 * step, max(1, (most_bytes - size) * len(rows) // max(size, 1)))
+        step = min(growth * step, max(1, (most_bytes - size) * len(rows) // max(size, 1)))
         begin = rows[-1][0] + 1
     return Page(rows, at_end=False)
 
@@ -85,10 +90,15 @@ def _written(second: int) -> str:
 
 def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:
     """The last rows, in order."""
-    ids = quoted_name(table.id)
-    return _rows(asking, table, f"WHERE {ids} IS NOT NULL ORDER BY {ids} DESC LIMIT {last}")[::-1]
+    names = [quoted_name(one.name) for one in table.key] if table.is_keyed else [quoted_name(table.id)]
+    order = ", ".join(f"{name} DESC" for name in names)
+    return _rows(asking, table, f"WHERE {names[0]} IS NOT NULL ORDER BY {order} LIMIT {last}")[::-1]
 
 
 def _rows(asking: Cursor, table: MysqlSourceTable, which: str) -> list[Row]:
-    asking.execute(f"SELECT {quoted_name(table.id)}, {table.rows.asked} FROM {table.relation} {which}")
+    asking.execute(f"SELECT {_number(table)}, {table.rows.asked} FROM {table.relation} {which}")
     return [(number, *table.rows.read(values)) for number, *values in asking.fetchall()]
+
+
+def _number(table: MysqlSourceTable) -> str:
+    return number_of(table.key) if table.is_keyed else quoted_name(table.id)

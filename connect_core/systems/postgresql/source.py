@@ -14,18 +14,28 @@ from connect_core.systems.postgresql.options import split_table
 from connect_core.systems.postgresql.source_catalog import SourceTable, tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.source_query import query_understood
-from connect_core.systems.postgresql.standing import database_now, extent, query_extent, sequence_stands_at, writers
+from connect_core.systems.postgresql.standing import (
+    are_apart,
+    database_now,
+    extent,
+    key_stretch,
+    query_extent,
+    sequence_stands_at,
+    writers,
+)
 from connect_core.systems.postgresql.table_reading import as_it_is, page, read_source
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.named_tables import Parents
 from connect_core.systems.tables.pages import Page
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.several import SeveralTables
+from connect_core.systems.tables.snapshots import Key
 from connect_core.systems.tables.source import NumberedRows
+from connect_core.systems.tables.stretches import PassStretch
 from connect_core.systems.tables.whole import WholeTable
 
 
@@ -59,6 +69,14 @@ class _Rows(TableRows[SourceTable]):
             return query_extent(asking, self._options, window)
         return extent(asking, table, window)
 
+    def key_stretch(
+        self, asking: cursor, table: SourceTable, window: TimeWindow | None, after: Key | None, most: int
+    ) -> PassStretch | None:
+        return key_stretch(asking, table, window, after, most)
+
+    def are_apart(self, asking: cursor, table: SourceTable, among: Among) -> bool:
+        return are_apart(asking, table, among)
+
     def writers(self, asking: cursor, table: SourceTable) -> list[OpenTransaction]:
         return writers(asking, table)
 
@@ -70,9 +88,9 @@ class _Rows(TableRows[SourceTable]):
         end: int,
         most: int,
         most_bytes: int,
-        window: TimeWindow | None = None,
+        among: Among,
     ) -> Page:
-        return page(asking, table, begin, end, most, most_bytes, window)
+        return page(asking, table, begin, end, most, most_bytes, among)
 
 
 class PostgresSource(_Rows, NumberedRows[SourceTable]):

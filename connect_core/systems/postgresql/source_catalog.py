@@ -12,6 +12,7 @@ from psycopg2.extensions import cursor
 from connect_core.errors import ConfigError, Refused, Unreachable
 from connect_core.systems.postgresql.catalog import TableColumn, quoted, read_table
 from connect_core.systems.postgresql.inheritance import numbered_apart
+from connect_core.systems.postgresql.keyed_rows import key_columns
 from connect_core.systems.postgresql.readable import is_readable
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.tables.probed_rows import POINT
@@ -79,7 +80,7 @@ class SourceTable(NamedTuple):
     """Names this column of this table in this cluster, and nothing that replaces one of them (`sdk.values.ORIGIN`)."""
     columns: tuple[TableColumn, ...]
     id: str
-    """The column that numbers rows: by it new ones are found, if `time` does not say more."""
+    """The column that numbers rows: by it new ones are found, if `time` does not say more. Empty: their keys do."""
     key: tuple[TableColumn, ...]
     """Of its primary key."""
     sequences: tuple[IdSequence, ...]
@@ -90,6 +91,10 @@ class SourceTable(NamedTuple):
     @property
     def is_query(self) -> bool:
         return not self.number
+
+    @property
+    def is_keyed(self) -> bool:
+        return not self.id
 
     @property
     def numbering(self) -> str:
@@ -124,33 +129,88 @@ def read_source_table(asking: cursor, options: PostgresSourceOptions) -> SourceT
         raise ConfigError("This is no table", where=where, next_step="Name a table; views have no rows of their own")
     if table is None:
         raise _missing(where)
-    ids = options.incrementing or _id_of(table.columns, table.key, where)
+    place = _Place(number, kind, has_parts, where)
+    ids = options.incrementing or _whole_key(table.columns, table.key)
+    if not ids and not (options.timestamp or options.bulk):
+        words = "The primary key of the table is not one column of whole numbers"
+        step = "Write incrementing: COLUMN, a column whose numbers ascend; or timestamp, or bulk, which take any key"
+        raise ConfigError(words, where=where, next_step=step)
     for wrong, step in _misfits_of_columns(table.columns, ids):
         raise ConfigError(wrong, where=where, next_step=step)
-    asking.execute(_COLUMN, (number, ids))
-    [attribute, required] = asking.fetchone() or (0, False)
-    asking.execute(_INDEXES, (number, attribute))
-    uniques = [bool(unique) for (unique,) in asking.fetchall()]
-    drawn = sequences_of(asking, number, attribute)
-    if kind == "r" and has_parts and (child := numbered_apart(asking, number, ids, [one.number for one in drawn])):
-        raise _numbered_twice(child, ids, where)
-    sequences = () if options.timestamp or options.bulk else drawn
-    for wrong, step in (*_misfits_of_index(ids, required, uniques, has_parts), *misfits_of_sequences(sequences)):
-        raise ConfigError(wrong, where=where, next_step=step)
     by_name = {column.name: column for column in table.columns}
+    told = _told_by_column(asking, options, place, ids) if ids else _told_by_key(asking, place)
     if options.timestamp and (misfit := _misfit_of_time(by_name.get(options.timestamp), options.timestamp)):
         raise ConfigError(misfit[0], where=where, next_step=misfit[1])
-    named = f"{cluster}/{number}/{attribute}" + (f"/{options.timestamp}" if options.timestamp else "")
+    named = f"{cluster}/{number}/{told.by}" + (f"/{options.timestamp}" if options.timestamp else "")
     return SourceTable(
         number,
         quoted(options.table),
         hashlib.blake2b(named.encode(), digest_size=8).hexdigest(),
         table.columns,
         ids,
-        tuple(by_name[name] for name in table.key),
-        sequences,
+        tuple(by_name[name] for name in told.key or table.key),
+        told.sequences,
         by_name[options.timestamp] if options.timestamp else None,
     )
+
+
+class _Place(NamedTuple):
+    number: int
+    kind: str
+    has_parts: bool
+    where: str
+
+    @property
+    def is_inherited(self) -> bool:
+        """No index says anything of such a table's children."""
+        return self.kind == "r" and self.has_parts
+
+
+class _Told(NamedTuple):
+    """How rows are distinguished."""
+
+    by: str
+    """Another text where it is by something else."""
+    sequences: tuple[IdSequence, ...] = ()
+    key: tuple[str, ...] = ()
+    """The primary key, where it is by this."""
+
+
+def _told_by_column(asking: cursor, options: PostgresSourceOptions, place: _Place, ids: str) -> _Told:
+    asking.execute(_COLUMN, (place.number, ids))
+    [attribute, required] = asking.fetchone() or (0, False)
+    asking.execute(_INDEXES, (place.number, attribute))
+    uniques = [bool(unique) for (unique,) in asking.fetchall()]
+    drawn = sequences_of(asking, place.number, attribute)
+    numbers = [one.number for one in drawn]
+    if place.is_inherited and (child := numbered_apart(asking, place.number, ids, numbers)):
+        raise _numbered_twice(child, ids, place.where)
+    sequences = () if options.timestamp or options.bulk else drawn
+    misfits = (*_misfits_of_index(ids, required, uniques, place.has_parts), *misfits_of_sequences(sequences))
+    for wrong, step in misfits:
+        raise ConfigError(wrong, where=place.where, next_step=step)
+    return _Told(str(attribute), sequences)
+
+
+def _told_by_key(asking: cursor, place: _Place) -> _Told:
+    """Where the key gets another type or collation its rows have other numbers, or come in another order."""
+    columns = key_columns(asking, place.number)
+    if not columns:
+        words = "The table has no primary key, by which its rows could be distinguished"
+        step = "Give it one, or write incrementing: COLUMN, a column of whole numbers with a unique index"
+        raise ConfigError(words, where=place.where, next_step=step)
+    if place.is_inherited:
+        words = "Other tables inherit from the table, and may have rows with keys that its own rows have"
+        step = (
+            "Read the children without this one, or write incrementing: COLUMN, whose numbers all draw from a sequence"
+        )
+        raise ConfigError(words, where=place.where, next_step=step)
+    if unfit := [one.name for one in columns if not one.compares_all]:
+        words = f"Column {unfit[0]} of the primary key has a collation that is not deterministic"
+        step = "Write incrementing: COLUMN, a column of whole numbers with a unique index"
+        raise ConfigError(words, where=place.where, next_step=step)
+    by = ",".join(f"{one.number} {one.kind} {one.size} {one.collation}" for one in columns)
+    return _Told(f"key {by}", key=tuple(one.name for one in columns))
 
 
 def sequences_of(asking: cursor, number: int, attribute: int) -> tuple[IdSequence, ...]:
@@ -204,19 +264,17 @@ def _missing(where: str) -> Unreachable:
     return Unreachable("There is no such table", where=where, next_step=step)
 
 
-def _id_of(columns: tuple[TableColumn, ...], key: tuple[str, ...], where: str) -> str:
+def _whole_key(columns: tuple[TableColumn, ...], key: tuple[str, ...]) -> str:
+    """The primary key, if that is one column of whole numbers; else empty."""
     kinds = {column.name: column.kind for column in columns}
-    if len(key) != 1 or kinds[key[0]] not in WHOLE:
-        words = "The primary key of the table is not one column of whole numbers"
-        raise ConfigError(words, where=where, next_step="Write incrementing: COLUMN, a column whose numbers ascend")
-    return key[0]
+    return key[0] if len(key) == 1 and kinds[key[0]] in WHOLE else ""
 
 
 def _misfits_of_columns(columns: tuple[TableColumn, ...], ids: str) -> Iterator[tuple[str, str]]:
     kinds = {column.name: column.kind for column in columns}
-    if ids not in kinds:
+    if ids and ids not in kinds:
         yield f"The table has no column {ids}", "Name the column whose numbers ascend as incrementing"
-    elif kinds[ids] not in WHOLE:
+    elif ids and kinds[ids] not in WHOLE:
         yield f"Column {ids} is {kinds[ids]}", f"Name one of {', '.join(WHOLE)} as incrementing"
     for column in columns:
         if not is_readable(column):

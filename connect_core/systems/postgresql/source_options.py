@@ -39,7 +39,7 @@ class PostgresSourceOptions(TableSourceOptions, PostgresOptions):
         default=None,
         description="The column of whole numbers by which new rows are found: each row gets a higher one than those "
         "before it; with `timestamp` and `bulk` one that tells rows apart. By default the primary key, if that is one "
-        "such column",
+        "such column; `timestamp` and `bulk` take any other primary key as well",
         examples=["id"],
     )
     timestamp: Annotated[str, AfterValidator(checked_name)] | None = TIMESTAMP

@@ -33,6 +33,7 @@ from connect_core.systems.tables.probed_rows import (
     each_probed,
     times_probed,
     to_come,
+    told_apart,
 )
 
 _TIMES = """
@@ -69,7 +70,8 @@ def _probed(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResul
 
 def _looked_at(asking: cursor, given: PostgresSourceOptions) -> Iterator[ProbeResult]:
     table = read_source_table(asking, given)
-    yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+    keys = [column.name for column in table.key] if table.is_keyed else []
+    yield ProbeResult(True, f"table {given.table} is there, {told_apart(table.id, keys)}")
     rights = list(_rights(asking, given))
     yield from rights
     yield from _how_rows_are_found(asking, given, table)
@@ -103,7 +105,7 @@ def _times(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> 
 
 
 def _unfit_rows(asking: cursor, given: PostgresSourceOptions, table: SourceTable) -> str:
-    lowest, highest = extent(asking, table)
+    lowest, highest = (None, None) if table.is_keyed else extent(asking, table)
     return unfit_numbers(lowest, (highest or 0) + 1)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from psycopg2.extensions import cursor
 
 from connect_core.systems.postgresql.catalog import quoted_name
+from connect_core.systems.postgresql.keyed_rows import NUMBER, until_behind, within_keys
 from connect_core.systems.postgresql.source_catalog import SourceTable
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.source_query import query_as_it_is
-from connect_core.systems.postgresql.table_reading import changed_in
+from connect_core.systems.postgresql.table_reading import changed_in, numbered_rows
 from connect_core.systems.tables.finality import OpenTransaction
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.query_rows import extent_of
+from connect_core.systems.tables.snapshots import Key
+from connect_core.systems.tables.stretches import KEY_NUMBERS, PassStretch
 
 _WRITERS = """
 WITH RECURSIVE watched AS (
@@ -43,10 +46,35 @@ def database_now(asking: cursor) -> float:
 
 def extent(asking: cursor, table: SourceTable, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
     """The lowest and the highest id that are committed, of rows in `window`; None where there is no row."""
+    if table.is_keyed:
+        return (0, KEY_NUMBERS - 1) if _is_any(asking, table, changed_in(table, window)) else (None, None)
     ids = quoted_name(table.id)
     asking.execute(f"SELECT min({ids}), max({ids}) FROM {table.relation} WHERE {changed_in(table, window)}")
     lowest, highest = asking.fetchone() or (None, None)
     return lowest, highest
+
+
+def key_stretch(
+    asking: cursor, table: SourceTable, window: TimeWindow | None, after: Key | None, most: int
+) -> PassStretch | None:
+    """Of rows in `window` that are numbered by their keys the next ones, behind a key; None where there are none."""
+    behind = PassStretch(0, KEY_NUMBERS, after)
+    condition = f"{changed_in(table, window)} AND {within_keys(asking, table.key, behind)}"
+    if not _is_any(asking, table, condition):
+        return None
+    return behind._replace(until=until_behind(asking, table.relation, table.key, condition, most))
+
+
+def are_apart(asking: cursor, table: SourceTable, among: Among) -> bool:
+    """Whether no two of these rows, which are numbered by their keys, have one number."""
+    asking.execute(f"SELECT count(*) = count(DISTINCT {NUMBER}) FROM {numbered_rows(asking, table, among)}")
+    [are_apart] = asking.fetchone() or (True,)
+    return bool(are_apart)
+
+
+def _is_any(asking: cursor, table: SourceTable, condition: str) -> bool:
+    asking.execute(f"SELECT 1 FROM {table.relation} WHERE {condition} LIMIT 1")
+    return asking.fetchone() is not None
 
 
 def writers(asking: cursor, table: SourceTable) -> list[OpenTransaction]:

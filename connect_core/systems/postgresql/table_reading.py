@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from psycopg2.extensions import cursor
 
 from connect_core.systems.postgresql.catalog import quoted, quoted_name
+from connect_core.systems.postgresql.keyed_rows import NUMBER, number_of, within_keys
 from connect_core.systems.postgresql.readable import expression, one_line
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.source_query import query_as_it_is
 from connect_core.systems.tables.pages import Page, Row
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 
 _FIRST_ROWS = 50
 """Nobody knows yet how long rows are."""
@@ -47,13 +48,11 @@ def page(
     end: int,
     most: int,
     most_bytes: int,
-    window: TimeWindow | None = None,
+    among: Among,
 ) -> Page:
-    """Rows of [begin, end) in the order of their ids, until there are `most`, or their bytes reach `most_bytes`; with
-    `window` those that were changed then."""
-    ids = quoted_name(table.id)
-    within = f"WHERE {ids} >= {begin} AND {ids} < {end} AND {changed_in(table, window)}"
-    asking.execute(f"DECLARE waybill NO SCROLL CURSOR FOR {_select(table, within)} ORDER BY {ids}")
+    """Of these rows those of [begin, end) in the order of their ids, until there are `most`, or their bytes reach
+    `most_bytes`."""
+    asking.execute(f"DECLARE waybill NO SCROLL CURSOR FOR {_between(asking, table, begin, end, most, among)}")
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
     while len(rows) < most and size < most_bytes:
@@ -82,17 +81,38 @@ def changed_in(table: SourceTable, window: TimeWindow | None) -> str:
 
 def newest(asking: cursor, table: SourceTable, last: int) -> list[Row]:
     """The last rows, in order."""
-    ids = quoted_name(table.id)
-    asking.execute(f"{_select(table, f'WHERE {ids} IS NOT NULL')} ORDER BY {ids} DESC LIMIT {last}")
+    names = [quoted_name(one.name) for one in table.key] if table.is_keyed else [quoted_name(table.id)]
+    order = ", ".join(f"{name} DESC" for name in names)
+    found = f"(SELECT * FROM {_rows(table, f'WHERE {names[0]} IS NOT NULL')} ORDER BY {order} LIMIT {last}) r"
+    number, digest = (NUMBER, f"CROSS JOIN LATERAL {number_of(table.key)}") if table.is_keyed else (names[0], "")
+    asking.execute(f"SELECT {number}, {_written(table)} FROM {found} {digest} ORDER BY {order}")
     rows: list[Row] = asking.fetchall()
     return rows[::-1]
 
 
-def _select(table: SourceTable, within: str) -> str:
-    value = one_line("row_to_json(r)::text", table.columns)
+def numbered_rows(asking: cursor, table: SourceTable, among: Among) -> str:
+    """What stands behind FROM, of a table whose rows are numbered by their keys."""
+    meant = f"{changed_in(table, among.window)} AND {within_keys(asking, table.key, among.stretch)}"
+    return f"{_rows(table, f'WHERE {meant}')} CROSS JOIN LATERAL {number_of(table.key)}"
+
+
+def _between(asking: cursor, table: SourceTable, begin: int, end: int, most: int, among: Among) -> str:
+    if table.is_keyed:
+        rows = f"SELECT {NUMBER}, {_written(table)} FROM {numbered_rows(asking, table, among)}"
+        return f"{rows} WHERE {NUMBER} >= {begin} AND {NUMBER} < {end} ORDER BY {NUMBER} LIMIT {most + 1}"
+    ids = quoted_name(table.id)
+    within = f"WHERE {ids} >= {begin} AND {ids} < {end} AND {changed_in(table, among.window)}"
+    return f"SELECT {ids}, {_written(table)} FROM {_rows(table, within)} ORDER BY {ids}"
+
+
+def _rows(table: SourceTable, within: str) -> str:
     members = ", ".join(map(expression, table.columns))
-    rows = f"SELECT {members} FROM {table.relation} {within}"
-    return f"SELECT {quoted_name(table.id)}, {_key(table)}, {value} FROM ({rows}) r"
+    return f"(SELECT {members} FROM {table.relation} {within}) r"
+
+
+def _written(table: SourceTable) -> str:
+    """Key and value of a record."""
+    return f"{_key(table)}, {one_line('row_to_json(r)::text', table.columns)}"
 
 
 def _key(table: SourceTable) -> str:

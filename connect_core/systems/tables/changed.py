@@ -13,13 +13,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from connect_core import clock
-from connect_core.errors import ConfigError
 from connect_core.sdk.values import Bounds, Gap, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.options import TableSourceOptions
-from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.passes import Pass, TimeWindow, second_behind, settled_second
+from connect_core.systems.tables.passes import Among, Pass, TimeWindow, second_behind, settled_second
 from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import T, TableRows
 from connect_core.systems.tables.source import AGAIN_S
@@ -63,8 +61,10 @@ class ChangedRows(TableRows[T]):
             reason = why_another(done.table, table.origin, is_query=table.is_query)
             lost = Gap(at.incarnation, at.offset, None, reason)
             return replace(self._next(at, None, *self._settled(table, look)), gaps=(lost,))
-        if at and done and at.offset < done.end:
-            return done.bounds(at)
+        if at and done and at.offset < done.stretch.end:
+            return done.stretch.bounds(at)
+        if at and done and done.stretch.has_more_behind and (rest := self._rest_of(table, done, at)):
+            return rest
         if at and done and look.now < done.window.end:
             told = Gap(at.incarnation, at.offset, at.offset, _CLOCK_WENT_BACK, warns=True)
             return Bounds(at.incarnation + 1, 0, 0, 0, gaps=(told,), grows=False)
@@ -73,15 +73,22 @@ class ChangedRows(TableRows[T]):
     def _next(self, at: Position | None, done: Pass | None, table: T, look: _Look, held: bool) -> Bounds:
         """The pass behind the one that is done, if there is a row for it."""
         window = TimeWindow(done.window.end if done else None, look.final)
-        first, last = self._extent(table, window)
-        if first is None or last is None:
+        with self._database.asking() as asking:
+            first = self._stretch(asking, table, window)
+        if first is None:
             place = at or Position(0, 0)
             return replace(Bounds.unread(place), partial=held)
-        if wrong := unfit_numbers(first, last + 1):
-            raise ConfigError(wrong, where=self._where, next_step="Name another column as incrementing")
-        begun = Pass(table.origin, window, first, last + 1)
-        there = begun.bounds(Position(at.incarnation + 1 if at else 0, first, begun.evidence))
-        return replace(there, later=window.begin is not None and window.begin >= self._began)
+        return self._begun(Pass(table.origin, window, first), at)
+
+    def _rest_of(self, table: T, done: Pass, at: Position) -> Bounds | None:
+        """Of the window that is read: None where there is no row of it any more behind the stretch that is done."""
+        with self._database.asking() as asking:
+            following = self._stretch(asking, table, done.window, done.stretch.until)
+        return following and self._begun(done._replace(stretch=following), at)
+
+    def _begun(self, begun: Pass, at: Position | None) -> Bounds:
+        there = begun.stretch.bounds(Position(at.incarnation + 1 if at else 0, begun.stretch.first, begun.evidence))
+        return replace(there, later=begun.window.begin is not None and begun.window.begin >= self._began)
 
     def _settled(self, table: T, look: _Look) -> tuple[T, _Look, bool]:
         """Waits until no time is written any more before this was asked first, or for as long as the document says. And
@@ -113,7 +120,7 @@ class ChangedRows(TableRows[T]):
     def _moved(self, seen: Bounds) -> bool:
         table, look = self._look()
         done = Pass.of(seen.evidence)
-        if done and (table.origin != done.table or look.now < done.window.end):
+        if done and (table.origin != done.table or look.now < done.window.end or done.stretch.has_more_behind):
             return True
         return self._extent(table, TimeWindow(done.window.end if done else None, look.final))[0] is not None
 
@@ -121,6 +128,6 @@ class ChangedRows(TableRows[T]):
         planned = Pass.of(wanted.evidence)
         return planned is not None and planned.table == table.origin
 
-    def _window(self, wanted: Range) -> TimeWindow | None:
+    def _among(self, wanted: Range) -> Among:
         planned = Pass.of(wanted.evidence)
-        return planned.window if planned else None
+        return Among(planned.window, planned.stretch) if planned else Among()

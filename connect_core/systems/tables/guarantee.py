@@ -55,7 +55,7 @@ WHOLE_TABLE = Guarantee(
     (
         "Each pass brings all rows again, each once, as it is when it is read. One that is inserted or deleted while"
         " the pass lasts may be in it or not; deletes are not seen.",
-        "No row gets another number while a pass lasts.",
+        "No row gets another number, or another key where its key numbers it, while a pass lasts.",
     ),
     "a pass over the table",
 )

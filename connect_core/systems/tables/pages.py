@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +25,22 @@ class Page(NamedTuple):
     """Whether there are no more in the stretch that was asked for."""
 
 
-_OTHER_NUMBER = "Give one of them another one, higher than all others"
-_OTHER_COLUMN = (
-    "Name a column as incrementing that tells rows of the query apart: of a join mostly the key of the table that has"
-    " most rows"
-)
+_NEXT_STEPS = {
+    "table": "Give one of them another one, higher than all others",
+    "query": "Name a column as incrementing that tells rows of the query apart: of a join mostly the key of the table"
+    " that has most rows",
+    "keys": "It is made of the key: give one of them another key, or name a column of whole numbers as incrementing",
+}
+RowsOf = Literal["table", "query", "keys"]
+"""`keys`: of a table that is numbered by these."""
 
 
-def batch_of(found: Page, begin: int, end: int, where: str, *, of_query: bool = False) -> SourceBatch:
+def batch_of(found: Page, begin: int, end: int, where: str, rows_of: RowsOf = "table") -> SourceBatch:
     """Raises DataError where two rows have one id: only one of them would be a record."""
     ids = np.array([row[0] for row in found.rows], np.int64)
     if (again := np.flatnonzero(ids[1:] == ids[:-1])).size:
         words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
-        raise DataError(words, where=where, next_step=_OTHER_COLUMN if of_query else _OTHER_NUMBER)
+        raise DataError(words, where=where, next_step=_NEXT_STEPS[rows_of])
     behind = end if found.at_end else int(ids[-1]) + 1
     return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind))
 

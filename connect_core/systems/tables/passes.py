@@ -12,10 +12,11 @@ import hashlib
 import math
 from typing import NamedTuple, Self
 
-from connect_core.sdk.values import ORIGIN, Bounds, Json, Position
+from connect_core.sdk.values import ORIGIN, Json
+from connect_core.systems.tables.stretches import PassStretch
 
 TABLE = "table"
-_FROM, _TO, _FIRST, _END = "from", "to", "first", "end"
+_FROM, _TO = "from", "to"
 
 
 class TimeWindow(NamedTuple):
@@ -28,13 +29,19 @@ class TimeWindow(NamedTuple):
     end: int
 
 
+class Among(NamedTuple):
+    """Which rows of a table are meant: those that were changed in `window`, of `stretch`. None: whichever."""
+
+    window: TimeWindow | None = None
+    stretch: PassStretch | None = None
+
+
 class Pass(NamedTuple):
-    """Rows of `window` have numbers in [first, end). `table` is the origin of the table that they are of."""
+    """Rows of `window`, and of these the ones of `stretch`. `table` is the origin of the table that they are of."""
 
     table: str
     window: TimeWindow
-    first: int
-    end: int
+    stretch: PassStretch
 
     @classmethod
     def of(cls, evidence: Json) -> Self | None:
@@ -42,27 +49,19 @@ class Pass(NamedTuple):
         if _TO not in evidence:
             return None
         window = TimeWindow(evidence[_FROM], evidence[_TO])
-        return cls(evidence[TABLE], window, evidence[_FIRST], evidence[_END])
+        return cls(evidence[TABLE], window, PassStretch.of(evidence))
 
     @property
     def evidence(self) -> Json:
         """Its origin names the window, too: a ledger that was restored counts other passes by the same numbers."""
-        named = f"{self.table}/{self.window.begin}/{self.window.end}"
+        named = f"{self.table}/{self.window.begin}/{self.window.end}{self.stretch.named}"
         return {
             ORIGIN: hashlib.blake2b(named.encode(), digest_size=8).hexdigest(),
             TABLE: self.table,
             _FROM: self.window.begin,
             _TO: self.window.end,
-            _FIRST: self.first,
-            _END: self.end,
+            **self.stretch.evidence,
         }
-
-    def bounds(self, at: Position, *, partial: bool = False) -> Bounds:
-        """What is left of it."""
-        end = max(at.offset, self.end)
-        return Bounds(
-            at.incarnation, at.offset, min(self.first, at.offset), end, at.evidence, grows=False, partial=partial
-        )
 
 
 def settled_second(now: float, delay_s: float) -> int:

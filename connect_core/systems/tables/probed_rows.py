@@ -64,6 +64,12 @@ def _left_out(named: NamedTables, there: TablesThere) -> Iterator[ProbeResult]:
         yield ProbeResult(True, f"left out, {reason}: {', '.join(sorted(tables)[:_MOST_NAMED])}{more}")
 
 
+def told_apart(number: str, keys: Sequence[str]) -> str:
+    return (
+        f"its rows are distinguished by their keys: {', '.join(keys)}" if keys else f"its rows are numbered by {number}"
+    )
+
+
 def to_come(now: float) -> TimeWindow:
     """What is not in it has a time that no clock of a change can have said."""
     return TimeWindow(None, second_behind(now) + _LATER_S)

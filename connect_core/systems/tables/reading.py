@@ -23,8 +23,10 @@ from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, S
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.options import TableSourceOptions
-from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of, unfit_numbers
+from connect_core.systems.tables.passes import Among, TimeWindow
+from connect_core.systems.tables.snapshots import Key
+from connect_core.systems.tables.stretches import STRETCH_BYTES, STRETCH_ROWS, PassStretch
 
 
 class TableChanged(Retriable):
@@ -40,11 +42,15 @@ class NumberedTable(Protocol):
 
     @property
     def id(self) -> str:
-        """The column that numbers its rows."""
+        """The column that numbers its rows; empty where their keys do."""
 
     @property
     def is_query(self) -> bool:
         """Whether its rows are those of a query."""
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether digests of their keys are the numbers of its rows (`stretches`)."""
 
     @property
     def numbering(self) -> str:
@@ -136,18 +142,28 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
 
     @abstractmethod
     def extent(self, asking: Any, table: T, window: TimeWindow | None = None) -> tuple[int | None, int | None]:
-        """The lowest and the highest number that are committed, of rows in `window`; None where there is no row."""
+        """The lowest and the highest number that are committed, of rows in `window`; None where there is no row. Of
+        rows that are numbered by their keys it only says whether there is one."""
+
+    @abstractmethod
+    def key_stretch(
+        self, asking: Any, table: T, window: TimeWindow | None, after: Key | None, most: int
+    ) -> PassStretch | None:
+        """Of rows that are numbered by their keys, and in `window`, the next ones with a key behind `after`, so many;
+        None where there are none."""
+
+    @abstractmethod
+    def are_apart(self, asking: Any, table: T, among: Among) -> bool:
+        """Whether no two of these rows have one number, of rows that are numbered by their keys."""
 
     @abstractmethod
     def writers(self, asking: Any, table: T) -> list[OpenTransaction]:
         """Transactions that may bring a row with a number, or a time, that was given out before this is asked."""
 
     @abstractmethod
-    def page(
-        self, asking: Any, table: T, begin: int, end: int, most: int, most_bytes: int, window: TimeWindow | None = None
-    ) -> Page:
-        """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
-        `most_bytes`; with `window` those that were changed then."""
+    def page(self, asking: Any, table: T, begin: int, end: int, most: int, most_bytes: int, among: Among) -> Page:
+        """Of the rows that are meant those of [begin, end) in the order of their numbers, until there are `most`, or
+        their bytes reach `most_bytes`."""
 
     @abstractmethod
     def _bounds(self, at: Position | None) -> Bounds:
@@ -161,9 +177,35 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
     def _is_as_planned(self, table: T, wanted: Range) -> bool:
         """Whether this is the table that the range was planned for."""
 
-    def _window(self, wanted: Range) -> TimeWindow | None:
-        """When the rows of a range were changed; None: whenever."""
-        return None
+    def _among(self, wanted: Range) -> Among:
+        """Among which rows those of a range are."""
+        return Among()
+
+    def _stretch(
+        self, asking: Any, table: T, window: TimeWindow | None = None, after: Key | None = None
+    ) -> PassStretch | None:
+        """The rows that a pass reads first, or next; None where there are none. Raises ConfigError where their numbers
+        cannot be offsets."""
+        if table.is_keyed:
+            return self._stretch_of_keys(asking, table, window, after)
+        first, last = self.extent(asking, table, window)
+        if first is None or last is None:
+            return None
+        if wrong := unfit_numbers(first, last + 1):
+            raise ConfigError(wrong, where=self._where, next_step="Name another column as incrementing")
+        return PassStretch(first, last + 1)
+
+    def _stretch_of_keys(
+        self, asking: Any, table: T, window: TimeWindow | None, after: Key | None
+    ) -> PassStretch | None:
+        """One with the same number as another one is left to the next stretch: who comes so late that it is here all
+        the same, is noticed by the page."""
+        most = STRETCH_ROWS
+        found = self.key_stretch(asking, table, window, after, most)
+        while found and most > 1 and not self.are_apart(asking, table, Among(window, found)):
+            most //= 2
+            found = self.key_stretch(asking, table, window, after, most)
+        return found
 
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [self._partition]
@@ -223,9 +265,12 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
             if not self._is_as_planned(table, wanted) or (names and not names.are_of(wanted.evidence)):
                 raise TableChanged(
                     "The table was made again, or its numbers were restarted, after this range was planned",
-                    where=f"{self._where}, {table.id} {begin:,}",
+                    where=f"{self._where}, {table.id or 'number'} {begin:,}",
                     next_step="The next run reports what was lost",
                 )
-            sizes = (min(most, MOST_ROWS), min(most_bytes, MOST_BYTES))
-            found = self.page(asking, table, begin, end, *sizes, self._window(wanted))
-        return batch_of(found, begin, end, self._where, of_query=bool(self._looks.query))
+            rows, size = (STRETCH_ROWS, STRETCH_BYTES) if table.is_keyed else (MOST_ROWS, MOST_BYTES)
+            among = self._among(wanted)
+            found = self.page(asking, table, begin, end, min(most, rows), min(most_bytes, size), among)
+        return batch_of(
+            found, begin, end, self._where, "keys" if table.is_keyed else "query" if table.is_query else "table"
+        )

@@ -12,6 +12,8 @@ import pytest
 from connect_core.sdk.values import Position
 from connect_core.systems.tables.finality import Finality, OpenTransaction
 from connect_core.systems.tables.passes import Pass, TimeWindow, second_behind, settled_second
+from connect_core.systems.tables.stretches import PassStretch
+from connect_core.systems.tables.whole import WholePass
 
 DELAY_S = 0.5
 
@@ -85,14 +87,14 @@ class Reader:
         end = settled_second(self.world.now, DELAY_S)
         self.final.look(end - 1, [OpenTransaction(one.name, prepared=False) for one in self.world.open])
         done = Pass.of(self.at.evidence) if self.at else None
-        if self.planned or (self.at and done and self.at.offset < done.end):
+        if self.planned or (self.at and done and self.at.offset < done.stretch.end):
             self.planned = self.planned or self.at
             return
         window = TimeWindow(done.window.end if done else None, self.final.end)
         found = self.world.rows_in(window)
         if found:
-            begun = Pass("table", window, min(found), max(found) + 1)
-            self.planned = Position(self.at.incarnation + 1 if self.at else 0, begun.first, begun.evidence)
+            begun = Pass("table", window, PassStretch(min(found), max(found) + 1))
+            self.planned = Position(self.at.incarnation + 1 if self.at else 0, begun.stretch.first, begun.evidence)
 
     def read(self, chosen: random.Random) -> None:
         """Some of the range that is planned. Killed, it leaves what has arrived, and no receipt."""
@@ -110,7 +112,7 @@ class Reader:
         if killed:
             self.final = Finality()
             return
-        end = planned.end if len(left) <= most else list(left)[most - 1] + 1
+        end = planned.stretch.end if len(left) <= most else list(left)[most - 1] + 1
         self.at, self.planned = Position(self.planned.incarnation, end, self.planned.evidence), None
 
 
@@ -137,21 +139,24 @@ def test_the_last_version_of_each_row_arrives_and_none_twice(seed: int) -> None:
 
 
 def test_a_position_knows_its_pass() -> None:
-    begun = Pass("a table", TimeWindow(None, 17), 3, 9)
+    begun = Pass("a table", TimeWindow(None, 17), PassStretch(3, 9))
     assert Pass.of(begun.evidence) == begun
     assert Pass.of({}) is None
     assert Pass.of({"origin": "x", "numbering": ""}) is None
 
 
 def test_two_passes_have_two_origins() -> None:
-    one = Pass("a table", TimeWindow(5, 17), 3, 9)
-    others = [Pass("another", TimeWindow(5, 17), 3, 9), Pass("a table", TimeWindow(4, 17), 3, 9)]
+    one = Pass("a table", TimeWindow(5, 17), PassStretch(3, 9))
+    others = [
+        Pass("another", TimeWindow(5, 17), PassStretch(3, 9)),
+        Pass("a table", TimeWindow(4, 17), PassStretch(3, 9)),
+    ]
     assert len({each.evidence["origin"] for each in (one, *others)}) == 3
 
 
 def test_what_is_left_of_a_pass() -> None:
-    begun = Pass("a table", TimeWindow(5, 17), 3, 9)
-    bounds = begun.bounds(Position(4, 6, begun.evidence))
+    begun = Pass("a table", TimeWindow(5, 17), PassStretch(3, 9))
+    bounds = begun.stretch.bounds(Position(4, 6, begun.evidence))
     assert (bounds.incarnation, bounds.oldest, bounds.begin, bounds.end) == (4, 3, 6, 9)
     assert (bounds.grows, bounds.evidence) == (False, begun.evidence)
 
@@ -160,3 +165,21 @@ def test_a_second_that_is_going_on_is_not_settled() -> None:
     assert settled_second(100.4, 0.5) == 99
     assert settled_second(100.6, 0.5) == 100
     assert second_behind(100.6) == 101
+
+
+def test_positions_of_former_versions_are_read_and_written_alike() -> None:
+    """They have no keys: their tables are numbered by a column."""
+    timed = {"origin": "895a2513b564414e", "table": "t", "from": 5, "to": 17, "first": 3, "end": 9}
+    assert Pass("t", TimeWindow(5, 17), PassStretch(3, 9)) == Pass.of(timed)
+    assert Pass("t", TimeWindow(5, 17), PassStretch(3, 9)).evidence == timed
+    whole = {"origin": "63ea84ba9f4c5f95", "table": "t", "pass": "abc", "first": 3, "end": 9}
+    assert WholePass("t", "abc", PassStretch(3, 9)) == WholePass.of(whole)
+    assert WholePass("t", "abc", PassStretch(3, 9)).evidence == whole
+
+
+def test_stretches_have_keys_and_origins() -> None:
+    first, rest = PassStretch(0, 9, None, ("a", "1")), PassStretch(0, 9, ("a", "1"), None)
+    passes = [Pass("t", TimeWindow(5, 17), one) for one in (first, rest, PassStretch(0, 9))]
+    assert [Pass.of(one.evidence) for one in passes] == passes
+    assert len({one.evidence["origin"] for one in passes}) == 3
+    assert [one.stretch.has_more_behind for one in passes] == [True, False, False]
