@@ -22,11 +22,11 @@ MOMENTS = {True: "timestamp(6)", False: "timestamptz"}
 """Of MySQL, and of PostgreSQL."""
 
 
-def make(database: Database) -> None:
-    """Each version of a row that is committed is in `history`."""
+def make(database: Database, number: str = "bigint", key: str = "id") -> None:
+    """Each version of a row that is committed is in `history`. `number` is the type of `id`."""
     kind = MOMENTS[isinstance(database, mariadb.Database)]
     database.run(
-        f"CREATE TABLE orders (id bigint PRIMARY KEY, version int NOT NULL, at {kind} NOT NULL)",
+        f"CREATE TABLE orders (id {number} NOT NULL, version int NOT NULL, at {kind} NOT NULL, PRIMARY KEY ({key}))",
         "CREATE INDEX by_time ON orders (at)",
         "CREATE TABLE history (id bigint, version int)",
     )
