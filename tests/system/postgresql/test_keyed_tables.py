@@ -33,7 +33,7 @@ def stock(database: Database) -> None:
 
 
 def lines(site: Site) -> list[tuple[str, str, int]]:
-    found = [json.loads(line) for line in (site.folder / "out.jsonl").read_text().splitlines()]
+    found = [json.loads(line) for path in site.folder.glob("out*") for line in path.read_text().splitlines()]
     return [(one["shop"], one["ware"], one["pieces"]) for one in found]
 
 
@@ -89,3 +89,15 @@ def test_more_rows_than_a_stretch_has(bare_site: Site, database: Database) -> No
     assert sum(one["delivered"] for one in receipts) == 70_000
     told = bare_site.json("gaps", "a")
     assert told["gaps"] == []
+
+
+def test_a_backfill_and_offsets_are_those_of_the_newest_stretch(bare_site: Site, database: Database) -> None:
+    stock(database)
+    bare_site.apply("a", {"source": database.source("stock", bulk=True), "sink": {"file": {"path": "out.jsonl"}}})
+    run(bare_site)
+    [receipt] = bare_site.json("receipts", "a")["receipts"]
+    place = f"{receipt['partition']}:0-{receipt['end']}"
+    bare_site.waybill("backfill", "a", "--range", place, "--engine", "inline")
+    assert sorted(lines(bare_site)) == sorted([("Aachen", "b", 3), ("Köln", "a", 2), ("Köln", "b", 1)] * 2)
+    [partition] = bare_site.json("lag", "a")["connectors"][0]["partitions"]
+    assert partition["lag"] == 16**11
