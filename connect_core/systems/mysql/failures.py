@@ -57,6 +57,7 @@ _BUSY = {
     **dict.fromkeys(_CUT, "The server takes no writes: it is a replica, or read-only"),
     **dict.fromkeys((1021, 1114), "The server's disk, or the table, is full"),
     **dict.fromkeys((1040, 1203, 1226), "The server takes no more connections"),
+    1047: "The server is not in touch with its cluster",
     **dict.fromkeys((1412, 1785), "The table was altered meanwhile"),
 }
 _ENDED = (1053, 1077, 1079, 1080, 1158, 1159, 1160, 1161, 1184, 1927, 3572)
