@@ -4,6 +4,7 @@ database: keys of each kind, stretches of them, and what may become of rows in b
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
@@ -274,6 +275,66 @@ def numbered(source: Any, planned: Any) -> dict[int, str]:
         assert offsets == sorted(offsets)
         found.update(zip(offsets, bodies(batch.records.column("value").to_pylist()), strict=True))
     return found
+
+
+class Killed:
+    """Reads whole tables by attempts that are killed, into a target that knows records by their coordinates."""
+
+    def __init__(self, system: KeyedCase, chosen: random.Random) -> None:
+        self.system, self.chosen = system, chosen
+        self.at: Position | None = None
+        self.planned: Range | None = None
+        self.target: dict[tuple[str, int], str] = {}
+        self.arrived: dict[str, Counter[str]] = {}
+        """By pass the keys that were written."""
+
+    def attempt(self) -> None:
+        source, partition = self.system.whole(), self.system.partition
+        if self.planned is None:
+            bounds = source.available_offsets({partition: self.at})[partition]
+            assert bounds.gaps == ()
+            self.planned = range_of(partition, bounds, max_records=self.chosen.randrange(1, 9))
+        planned, end = self.planned, self.planned.begin
+        for batch in source.read(planned, limit()):
+            offsets, keys = (batch.records.column(name).to_pylist() for name in ("offset", "key"))
+            for offset, key in zip(offsets, keys, strict=True):
+                if self.chosen.random() < 0.1:
+                    return  # without a receipt
+                self.write(planned, offset, key)
+            end = batch.next_offset
+        self.at, self.planned = Position(planned.incarnation, end, planned.evidence), None
+
+    def write(self, planned: Range, offset: int, key: str) -> None:
+        known = self.target.get((planned.origin, offset))
+        assert known in (None, key), "a row is taken for another one"
+        if known is None:
+            self.target[planned.origin, offset] = key
+            self.arrived.setdefault(planned.evidence["pass"], Counter())[key] += 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_each_pass_has_the_rows_that_stay_however_attempts_are_killed(
+    system: KeyedCase, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever is inserted, deleted and changed between two attempts."""
+    chosen = random.Random(seed)
+    monkeypatch.setattr(reading, "STRETCH_ROWS", 7)
+    system.make_keyed("a", "a varchar(9)")
+    staying = {f"{one:02d}" for one in range(40)}
+    system.add((one,) for one in staying)
+    killed = Killed(system, chosen)
+    for _ in range(60):
+        if chosen.random() < 0.5:
+            system.add((f"{chosen.randrange(40):02d}{one}{chosen.randrange(10**4):04d}",) for one in "abc")
+        if chosen.random() < 0.5:
+            system.database.run(f"DELETE FROM t WHERE a LIKE '__{chosen.choice('abc')}%'")
+        killed.attempt()
+    while not killed.at or killed.planned or killed.at.offset < KEY_NUMBERS or "until" in killed.at.evidence:
+        killed.attempt()
+    assert killed.arrived
+    for written in killed.arrived.values():
+        assert max(written.values()) == 1
+        assert staying <= written.keys()
 
 
 def test_rows_that_a_pass_had_left_may_be_gone(system: KeyedCase) -> None:
