@@ -45,6 +45,7 @@ class ChangedRows(TableRows[T]):
         database: KeptConnection | None = None,
     ) -> None:
         super().__init__(options, table, where, resources, database)
+        self._delay_s = options.delay_s
         self._final, self._last_origin, self._last_now = Finality(), "", 0.0
         self._began = 0
         """The second at which this was asked first: what has a later time came after that."""
@@ -105,11 +106,11 @@ class ChangedRows(TableRows[T]):
         with self._database.asking() as asking:
             table = self.table(asking)
             now = self.now(asking, table)
-            if table.origin != self._last_origin or now < self._last_now - self._looks.delay_s:
+            if table.origin != self._last_origin or now < self._last_now - self._delay_s:
                 self._final = Finality()
             self._last_origin, self._last_now = table.origin, now
             self._began = self._began or second_behind(now)
-            final = settled_second(now, self._looks.delay_s)
+            final = settled_second(now, self._delay_s)
             self._final.look(final - 1, self.writers(asking, table))  # behind what the clock said
         return table, _Look(now, self._final.end)
 

@@ -83,8 +83,15 @@ class TableOfSeveral(BaseModel):
     )
 
 
-class TableSinkOptions(DatabaseOptions):
-    """How records become rows."""
+class ServerLimits(BaseModel):
+    """For how long a server works or waits for us."""
+
+    statement_timeout_s: StatementTimeout = 30.0
+    lock_timeout_s: LockTimeout = 10.0
+
+
+class RowSinkOptions(BaseModel):
+    """How records become rows, however the database is reached."""
 
     table: str
     tables: dict[str, TableOfSeveral] = Field(
@@ -117,8 +124,6 @@ class TableSinkOptions(DatabaseOptions):
         description="Of upsert: the columns that tell rows apart; by default the primary key of the table",
         examples=[["id"]],
     )
-    statement_timeout_s: StatementTimeout = 30.0
-    lock_timeout_s: LockTimeout = 10.0
     row_fields: dict[str, Any] = Field(
         default_factory=dict,
         description="The fields of records behind the last transform, with their types",
@@ -184,6 +189,10 @@ class TableSinkOptions(DatabaseOptions):
 
     def _all_named(self) -> list[Self]:
         return self._alone((self.table, *self.tables, *(self.rule_topics or ())))
+
+
+class TableSinkOptions(RowSinkOptions, ServerLimits, DatabaseOptions):
+    """Of a database with a server."""
 
 
 def _check_known(names: Sequence[str], fields: Mapping[str, Any], option: str, whose: str) -> None:

@@ -22,7 +22,6 @@ from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
-from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of, unfit_numbers
 from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.snapshots import Key
@@ -55,6 +54,18 @@ class NumberedTable(Protocol):
     @property
     def numbering(self) -> str:
         """Another text when the numbers are given out by another sequence, or by one that was restarted."""
+
+
+class Looks(Protocol):
+    """When one looks for rows."""
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two looks."""
+
+    @property
+    def patience_s(self) -> float:
+        """For so long a run waits for transactions that are open."""
 
 
 T = TypeVar("T", bound=NumberedTable)
@@ -105,7 +116,7 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
 
     def __init__(
         self,
-        options: TableSourceOptions,
+        options: Looks,
         table: str,
         where: str,
         resources: ExitStack | None = None,

@@ -18,14 +18,13 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice
-from connect_core.systems.tables.options import TableSourceOptions
-from connect_core.systems.tables.reading import SourceOfTables, TableRows
+from connect_core.systems.tables.reading import Looks, SourceOfTables, TableRows
 
 
 class SeveralTables(SourceOfTables, ABC):
     """A `sdk.source.Source`. How one asks is the system's. The tables share one connection."""
 
-    def __init__(self, options: TableSourceOptions, named: NamedTables, resources: ExitStack | None = None) -> None:
+    def __init__(self, options: Looks, named: NamedTables, resources: ExitStack | None = None) -> None:
         self._looks, self._named = options, named
         self._database = KeptConnection(self.connect, self.understood)
         self._opened: dict[str, TableRows[Any]] = {}

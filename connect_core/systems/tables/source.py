@@ -15,10 +15,9 @@ from connect_core.errors import ConfigError, DataError
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
-from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.queries import why_another
-from connect_core.systems.tables.reading import NumberedTable, T, TableRows
+from connect_core.systems.tables.reading import Looks, NumberedTable, T, TableRows
 
 NUMBERING = "numbering"
 """In the evidence of a position: `NumberedTable.numbering` when it was reached."""
@@ -29,7 +28,7 @@ AGAIN_S = 0.05
 class NumberedRows(TableRows[T]):
     def __init__(
         self,
-        options: TableSourceOptions,
+        options: Looks,
         table: str,
         where: str,
         resources: ExitStack | None = None,

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Self
 from connect_core import clock
 from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
-from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.passes import Among
 from connect_core.systems.tables.queries import why_another
-from connect_core.systems.tables.reading import T, TableRows
+from connect_core.systems.tables.reading import Looks, T, TableRows
 from connect_core.systems.tables.stretches import PassStretch
 
 _TABLE, _TOKEN = "table", "pass"
@@ -58,7 +57,7 @@ class WholePass(NamedTuple):
 class WholeTable(TableRows[T]):
     def __init__(
         self,
-        options: TableSourceOptions,
+        options: Looks,
         table: str,
         where: str,
         resources: ExitStack | None = None,
