@@ -49,6 +49,7 @@ NAVIGATION = {
             "docs/change-streams",
             "docs/mysql",
             "docs/mysql-changes",
+            "docs/sql-tables",
             "docs/migrate-a-cluster",
             "docs/native-client",
             "docs/spark-data-source",

@@ -11,6 +11,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+from connect_core.systems.database_urls import file_of
+
 _PORT = re.compile(r":\d+$")
 _STACK = re.compile(r"\$\{stack:[a-z_]+\}")
 _NO_HOST = re.compile(r"[\s/\\@%#?\0\[\]]")
@@ -38,7 +40,7 @@ def faults_of(value: Any, allowed: Sequence[str]) -> Iterator[str]:
 
 
 def _fault(address: str, allowed: Sequence[str]) -> str:
-    if not address or _STACK.fullmatch(address):
+    if not address or _STACK.fullmatch(address) or file_of(address):
         return ""
     if "${" in address:
         return "must be written out: the setting allowed_hosts says which servers may be named"

