@@ -29,7 +29,7 @@ class Elsewhere:
 
     def run(self, *statements: str) -> list[Any]:
         """The rows of the last one."""
-        engine = self._made()
+        engine = self.made()
         with engine.begin() as connection:
             for statement in statements:
                 done = connection.exec_driver_sql(statement)
@@ -37,10 +37,10 @@ class Elsewhere:
 
     def _engine(self, options: Any, where: str, opens: str) -> sa.Engine:
         assert options.url == URL
-        engine = self._made(connect_timeout=1, **({"port": 1} if self.away else {}))
+        engine = self.made(connect_timeout=1, **({"port": 1} if self.away else {}))
         engine.dialect.__class__ = _Elsewhere
         return engine
 
-    def _made(self, **more: Any) -> sa.Engine:
+    def made(self, **more: Any) -> sa.Engine:
         given = {"options": f"-c search_path={self._schema}", **more}
         return sa.create_engine(self._url, connect_args=given, poolclass=NullPool, hide_parameters=True)

@@ -123,7 +123,7 @@ class SqlSinkOptions(RowSinkOptions, SqlOptions):
     table: Annotated[str, AfterValidator(checked_table)] = Field(
         description="TABLE, or of a server SCHEMA.TABLE; where rules name others, that of records for which they name "
         "none",
-        examples=["orders"],
+        examples=["orders_here"],
     )
     markers: Annotated[str, AfterValidator(checked_table)] = Field(
         default=MARKERS,

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.plugin import ConfiguredEnd, Conflict, Plugin, ProbeResult, Role, RuleTarget
 from connect_core.sdk.sink import Sink
+from connect_core.sdk.source import Source
 from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
 from connect_core.systems.sql.guarantee import sink_guarantee
 from connect_core.systems.sql.options import MARKERS, SqlSinkOptions, checked_table
+from connect_core.systems.sql.source_guarantee import source_guarantee
+from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.named_targets import unfit_target, unnamed_table
 from connect_core.systems.tables.options import follows_changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _source(options: SqlSourceOptions, resources: ExitStack | None) -> Source:
+    from connect_core.systems.sql.source import rows_of
+
+    return rows_of(options, resources)
 
 
 def _sink(options: SqlSinkOptions, resources: ExitStack | None) -> Sink:
@@ -23,18 +36,44 @@ def _sink(options: SqlSinkOptions, resources: ExitStack | None) -> Sink:
 
 
 def _guarantee(role: Role, options: Json) -> Guarantee:
-    return sink_guarantee(options)
+    return source_guarantee(options) if role == "source" else sink_guarantee(options)
+
+
+def _feeds(sink: Json, source: Json) -> bool:
+    """Names of tables are compared without regard to capitals, as SQLite does."""
+    return bool(
+        sink.get("url") == source.get("url") and str(sink.get("table")).lower() == str(source.get("table")).lower()
+    )
+
+
+def _conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:
+    if source.name != sink.name or not _feeds(sink.options, source.options):
+        return None
+    return Conflict(("sink", "sql", "table"), "is the table that the source reads: every row would come again")
 
 
 def _rule_target(target: RuleTarget, source: ConfiguredEnd, sink: ConfiguredEnd) -> str:
-    return unfit_target(target, checked_table, str(sink.options.get("markers", MARKERS)), str.lower)
+    if wrong := unfit_target(target, checked_table, str(sink.options.get("markers", MARKERS)), str.lower):
+        return wrong
+    own = sink.options | {"table": target.for_topic("")}
+    return "is a table that the source reads" if source.name == sink.name and _feeds(own, source.options) else ""
 
 
 def _rules_conflict(sink: Json) -> Conflict | None:
     return unnamed_table(sink, "sql", str)
 
 
+def _peek_source(options: SqlSourceOptions, last: int) -> pa.Table:
+    from connect_core.systems.sql.source_peeking import newest_rows
+
+    return newest_rows(options, last)
+
+
 def _probe(role: Role, options: Json) -> Iterator[ProbeResult]:
+    if role == "source":
+        from connect_core.systems.sql.source_probing import probe_source
+
+        return probe_source(options)
     from connect_core.systems.sql.probing import probe_sink
 
     return probe_sink(options)
@@ -47,15 +86,22 @@ def _on_this_host(options: Json) -> str:
 PLUGIN = Plugin(
     name="sql",
     title="Tables of SQLite, and of what else SQLAlchemy reaches",
+    source_options=SqlSourceOptions,
     sink_options=SqlSinkOptions,
+    open_source=_source,
     open_sink=_sink,
+    abilities=frozenset({"topics"}),
     takes_rows=True,
     rule_targets="any",
     rules_conflict=_rules_conflict,
     rule_target=_rule_target,
+    source_fields=frozenset({"payload", "text", "topic", "key"}),
     follows_changes=follows_changes,
+    feeds=_feeds,
+    conflict=_conflict,
     on_this_host=_on_this_host,
     guarantee=_guarantee,
     probe=_probe,
+    peek_source=_peek_source,
     unit="rows",
 )

@@ -68,7 +68,7 @@ def _server_holds(of: sa.types.TypeEngine[Any], one: Type) -> bool:
     if one.kind == "bool":
         return isinstance(of, sa.Boolean)
     if one.kind in ("text", "bytes"):
-        return _is_plain_text(of) if one.kind == "text" else isinstance(of, sa.LargeBinary)
+        return is_plain_text(of) if one.kind == "text" else isinstance(of, sa.LargeBinary)
     if one.kind in ("float32", "float64"):
         return isinstance(of, sa.Double)
     return one.kind == "date" and type(of) in (sa.Date, sa.DATE)
@@ -84,7 +84,7 @@ def is_text(of: sa.types.TypeEngine[Any]) -> bool:
     return isinstance(of, sa.String)
 
 
-def _is_plain_text(of: sa.types.TypeEngine[Any]) -> bool:
+def is_plain_text(of: sa.types.TypeEngine[Any]) -> bool:
     """CHAR fills texts with blanks; of an enum nobody knows what it does with others."""
     return isinstance(of, sa.String) and not isinstance(of, sa.CHAR | sa.NCHAR | sa.Enum)
 

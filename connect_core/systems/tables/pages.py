@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from connect_core.errors import DataError
 from connect_core.sdk.batches import batch_of_columns
-from connect_core.sdk.values import OPEN_END, SourceBatch
+from connect_core.sdk.values import OPEN_END, Reject, SourceBatch
 
 MOST_ROWS, MOST_BYTES = 10_000, 4 << 20
 """Of a page, where nothing else bounds it."""
@@ -19,10 +19,21 @@ Row = tuple[int, str | None, str]
 """Its id, its key and its JSON object."""
 
 
+class UnfitRow(NamedTuple):
+    """One that has a value which no record can have."""
+
+    id: int
+    why: str
+    value: bytes
+    """That value."""
+
+
 class Page(NamedTuple):
     rows: list[Row]
     at_end: bool
     """Whether there are no more in the stretch that was asked for."""
+    unfit: Sequence[UnfitRow] = ()
+    """Rows that are there, too, in order."""
 
 
 _NEXT_STEPS = {
@@ -37,12 +48,14 @@ RowsOf = Literal["table", "query", "keys"]
 
 def batch_of(found: Page, begin: int, end: int, where: str, rows_of: RowsOf = "table") -> SourceBatch:
     """Raises DataError where two rows have one id: only one of them would be a record."""
-    ids = np.array([row[0] for row in found.rows], np.int64)
+    ids = np.array([row[0] for row in found.rows] + [one.id for one in found.unfit], np.int64)
+    ids.sort()
     if (again := np.flatnonzero(ids[1:] == ids[:-1])).size:
         words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
         raise DataError(words, where=where, next_step=_NEXT_STEPS[rows_of])
     behind = end if found.at_end else int(ids[-1]) + 1
-    return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind))
+    rejects = tuple(Reject(one.id, 0, "read", "Unfit", one.why, one.value) for one in found.unfit)
+    return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind), rejects=rejects)
 
 
 def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:

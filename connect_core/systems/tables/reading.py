@@ -252,7 +252,7 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
             batch = self._page(wanted, place, wanted.end, left, left_bytes)
             yield batch
             place = batch.next_offset
-            left -= len(batch.records)
+            left -= len(batch.records) + len(batch.rejects)
             left_bytes -= int(value_lengths(batch.records.column("value")).sum())
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:

@@ -48,6 +48,8 @@ class Filling:
     """Of change events: the rows that there are, by place and number."""
     written: int = 0
     table: str = "t"
+    refusing: str = "ALTER TABLE t ADD CHECK (n % 40 <> 0)"
+    """From then on the table refuses one row of 40."""
 
     @property
     def where(self) -> str:
@@ -223,7 +225,7 @@ class FillingFaults:
     def test_refused_rows_with_kills(self, filling: Filling, row: FaultRow, seeded: random.Random, number: int) -> None:
         """Each is a dead letter of the attempt that has a receipt, whichever attempts were refused it before."""
         row.describe("SIGKILL at random steps, with rows that it refuses", where=filling.where, database="SQLite")
-        filling.database.run("ALTER TABLE t ADD CHECK (n % 40 <> 0)")
+        filling.database.run(filling.refusing)
         filling.feed(2_000)
         filling.apply(errors={"tolerance": "all"})
         row.strikes()

@@ -1,0 +1,125 @@
+"""Rows of a table as records: each once, or all of them again.
+
+SQLite has one writer at a time, and a number is given out by the statement that inserts its row: when a row is seen, no
+transaction is open that could bring one with a lower number. Of other databases nobody knows what is open. There a
+number counts when it has been there for longer than any transaction takes, as the document states (`settle_s`): each
+look stands for the transactions that were open then, and has ended after that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from connect_core import clock
+from connect_core.errors import DataError
+from connect_core.systems.sql.connecting import connected, schema_version
+from connect_core.systems.sql.failures import understood
+from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, page, read_source_table, stands_at
+from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.tables.finality import OpenTransaction
+from connect_core.systems.tables.pages import Page
+from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.reading import TableRows
+from connect_core.systems.tables.source import NumberedRows
+from connect_core.systems.tables.whole import WholeTable
+
+_LOOKED_AT_S = 5.0
+"""For so long a table of a server is taken to have the columns that it had; each page looks anew."""
+
+_STEP = 0.01
+"""Of `settle_s`: looks that are as near to each other are one, which lasts so much longer."""
+
+
+class _Session:
+    """A connection as `KeptConnection` wants it: what is asked at once sees the database at one moment, if that has
+    such moments."""
+
+    def __init__(self, connection: sa.Connection, close: Callable[[], None]) -> None:
+        self._connection, self.close = connection, close
+
+    @contextmanager
+    def cursor(self) -> Iterator[sa.Connection]:
+        yield self._connection
+        self._connection.rollback()
+
+
+class _Rows(TableRows[SqlSourceTable]):
+    def __init__(self, options: SqlSourceOptions, resources: ExitStack | None = None) -> None:
+        super().__init__(options, options.table, f"{options.url}/{options.table}", resources)
+        self._options = options
+        self._known: tuple[object, float, SqlSourceTable] | None = None
+        """What `schema_version` said, until when it holds of a server, and the table."""
+        self._looks_before = list[float]()
+
+    def connect(self) -> _Session:
+        with ExitStack() as opened:
+            connection = opened.enter_context(connected(self._options, self._where, "reads"))
+            return _Session(connection, opened.pop_all().close)
+
+    def understood(self) -> AbstractContextManager[None]:
+        return understood(self._where)
+
+    def table(self, asking: sa.Connection) -> SqlSourceTable:
+        """To look at all columns takes a while, and one looks often."""
+        version, now = schema_version(asking), clock.monotonic()
+        if self._known and self._known[0] == version and (version is not None or now < self._known[1]):
+            return self._known[2]
+        table = read_source_table(asking, self._options)
+        self._known = version, now + _LOOKED_AT_S, table
+        return table
+
+    @contextmanager
+    def as_it_is(self, asking: sa.Connection) -> Iterator[SqlSourceTable]:
+        yield self.table(asking) if self._options.file else read_source_table(asking, self._options)
+
+    def extent(
+        self, asking: sa.Connection, table: SqlSourceTable, window: TimeWindow | None = None
+    ) -> tuple[int | None, int | None]:
+        return extent(asking, table, self._where)
+
+    def writers(self, asking: sa.Connection, table: SqlSourceTable) -> list[OpenTransaction]:
+        if self._options.file or self._options.settle_s is None:
+            return []
+        now, step = clock.monotonic(), self._options.settle_s * _STEP
+        self._looks_before = [at for at in self._looks_before if now - at <= self._options.settle_s + step]
+        if not self._looks_before or now - self._looks_before[-1] > step:
+            self._looks_before.append(now)
+        return [OpenTransaction(f"look {at}", prepared=False) for at in self._looks_before]
+
+    def page(
+        self,
+        asking: sa.Connection,
+        table: SqlSourceTable,
+        begin: int,
+        end: int,
+        most: int,
+        most_bytes: int,
+        window: TimeWindow | None = None,
+    ) -> Page:
+        return page(asking, table, begin, end, most, most_bytes, self._where)
+
+
+class SqlSource(_Rows, NumberedRows[SqlSourceTable]):
+    def stands_at(self, asking: sa.Connection, table: SqlSourceTable) -> int | None:
+        return stands_at(asking, table, self._where)
+
+    def set_back(self, table: SqlSourceTable, stands_at: int, end: int) -> DataError:
+        return DataError(
+            f"Rows before {end} were read, and the highest number of the table is {stands_at}: the newest rows were"
+            " deleted, or the file is another one, and the next rows would come with numbers that were read",
+            where=self._where,
+            next_step="Move the position with `waybill offsets set`, at most to the lowest new row. A column with"
+            " AUTOINCREMENT gives out no number twice; or write bulk: true, and each run reads all rows",
+        )
+
+
+class SqlWholeTable(_Rows, WholeTable[SqlSourceTable]):
+    """All that it needs is said above."""
+
+
+def rows_of(options: SqlSourceOptions, resources: ExitStack | None = None) -> TableRows[Any]:
+    return (SqlWholeTable if options.bulk else SqlSource)(options, resources)

@@ -1,0 +1,40 @@
+"""What a table promises as a source (docs/guarantees.md)."""
+
+from __future__ import annotations
+
+from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.values import Json
+from connect_core.systems.database_urls import file_of
+from connect_core.systems.tables.guarantee import WHOLE_TABLE
+
+_READ = "A row is not deleted before it is read."
+_OF_A_FILE = Guarantee(
+    "exactly once",
+    (
+        "The number of each row is drawn by the statement that inserts it; else no row is inserted after one with a"
+        " higher number is committed.",
+        "Nobody changes the number of a row, puts another table or another file in its place, or, without"
+        " AUTOINCREMENT, deletes the newest row: that is noticed only while no new rows have its number.",
+        "The file is on a local file system of the driver's host.",
+        _READ,
+    ),
+    "the table",
+)
+
+
+def source_guarantee(options: Json) -> Guarantee:
+    if options.get("bulk"):
+        return WHOLE_TABLE
+    if file_of(str(options.get("url"))):
+        return _OF_A_FILE
+    return Guarantee(
+        "exactly once",
+        (
+            "The number of each row is drawn from one sequence, in ascending order, by a transaction that ends within"
+            f" settle_s ({options.get('settle_s')} s): a row that comes later is not read.",
+            "Nobody changes the number of a row, sets the sequence back, or puts another table in its place.",
+            "The database keeps what it has committed, and shows it at once. Waybill has tests with SQLite alone.",
+            _READ,
+        ),
+        "the table",
+    )

@@ -1,0 +1,55 @@
+"""What a database says of the table that a source reads, for `check --probe`. Reads only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from connect_core.errors import ConfigError, DataError, Unreachable
+from connect_core.sdk.plugin import ProbeResult
+from connect_core.sdk.values import Json
+from connect_core.systems.sql.connecting import connected
+from connect_core.systems.sql.failures import understood
+from connect_core.systems.sql.probing import database_probed
+from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, read_source_table
+from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL
+
+
+def probe_source(options: Json) -> Iterator[ProbeResult]:
+    given = SqlSourceOptions.model_validate(options)
+    if given.file and not os.path.exists(given.file):
+        yield ProbeResult(False, f"{given.file} is not there")
+        return
+    with connected(given, given.url, "reads") as database, understood(given.url):
+        yield from database_probed(database, given)
+        try:
+            yield from _looked_at(database, given)
+        except (ConfigError, DataError, Unreachable) as error:
+            yield ProbeResult(False, ": ".join(filter(None, (f"table {given.table}", error.what, error.next_step))))
+
+
+def _looked_at(database: sa.Connection, given: SqlSourceOptions) -> Iterator[ProbeResult]:
+    table = read_source_table(database, given)
+    yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
+    if given.bulk:
+        yield ProbeResult(True, EACH_RUN_READS_ALL)
+    elif given.file:
+        yield from _numbers(table)
+    else:
+        yield ProbeResult(True, f"a row is read when its number has been there for settle_s, {given.settle_s} s")
+    lowest, highest = extent(database, table, given.table)
+    if wrong := unfit_numbers(lowest, (highest or 0) + 1):
+        yield ProbeResult(False, f"{wrong}: name another column as incrementing")
+
+
+def _numbers(table: SqlSourceTable) -> Iterator[ProbeResult]:
+    if table.id != table.row_id:
+        words = f"column {table.id} is not INTEGER PRIMARY KEY: rows must be inserted in the order of their numbers"
+        yield ProbeResult(True, words)
+    elif not table.counts:
+        words = f"column {table.id} has no AUTOINCREMENT: the number of a newest row that is deleted is given out again"
+        yield ProbeResult(True, words)

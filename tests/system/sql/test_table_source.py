@@ -1,0 +1,120 @@
+"""A table of SQLite as the source of connectors that people run with the command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.site import Site
+from tests.system.sql.test_table_sink import database
+from tests.table_connectors import UNREACHABLE, run
+
+ORDERS = "CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, writer INTEGER, note TEXT)"
+
+
+def to_file(site: Site, **options: Any) -> None:
+    source = {"sql": {"url": "sqlite:///shop.db", "table": "orders", **options}}
+    site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+
+
+def lines(site: Site) -> list[Any]:
+    path = site.folder / "out.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_each_row_becomes_a_line_once(bare_site: Site) -> None:
+    database(bare_site, ORDERS, "INSERT INTO orders (writer, note) VALUES (1, 'Zoë'), (2, 'Zoë'), (3, NULL)")
+    to_file(bare_site)
+    assert "3 delivered" in run(bare_site)
+    database(bare_site, "UPDATE orders SET note = 'later' WHERE id = 1", "DELETE FROM orders WHERE id = 2")
+    database(bare_site, "INSERT INTO orders (writer) VALUES (4)")
+    run(bare_site)
+    run(bare_site)
+    assert lines(bare_site) == [
+        {"id": 1, "writer": 1, "note": "Zoë"},
+        {"id": 2, "writer": 2, "note": "Zoë"},
+        {"id": 3, "writer": 3, "note": None},
+        {"id": 4, "writer": 4, "note": None},
+    ]
+
+
+def test_bulk_brings_all_rows_in_each_run(bare_site: Site) -> None:
+    database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")
+    to_file(bare_site, bulk=True)
+    run(bare_site)
+    database(bare_site, "DELETE FROM orders WHERE id = 1")
+    run(bare_site)
+    assert [line["id"] for line in lines(bare_site)] == [1, 2, 2]
+
+
+def test_from_a_table_into_a_table(bare_site: Site) -> None:
+    made = "id INTEGER PRIMARY KEY, price DECIMAL(12,2), at DATETIME, body BLOB, tags JSON, big TEXT, ok BOOLEAN"
+    database(
+        bare_site,
+        f"CREATE TABLE orders ({made})",
+        f"CREATE TABLE copies ({made})",
+        "INSERT INTO orders VALUES (1, 12345678.9, '2026-01-02 03:04:05.000006', x'00ff', '[\"a\",null]',"
+        " '12345678901234567890.10', 1), (2, NULL, NULL, NULL, NULL, NULL, NULL)",
+    )
+    fields = {"id": "int64", "price": "decimal(12,2)", "at": "datetime(us)", "body": "bytes", "tags": ["text"]}
+    bare_site.apply(
+        "a",
+        {
+            "source": {"sql": {"url": "sqlite:///shop.db", "table": "orders"}},
+            "sink": {"sql": {"url": "sqlite:///shop.db", "table": "copies", "mode": "upsert"}},
+            "parse": {"format": "json", "fields": fields | {"big": "decimal(38,2)", "ok": "bool"}},
+        },
+    )
+    assert "2 delivered" in run(bare_site)
+    found = database(bare_site, "SELECT * FROM copies ORDER BY id")
+    assert found == database(bare_site, "SELECT * FROM orders ORDER BY id")
+
+
+def test_a_connector_that_feeds_itself_is_refused(bare_site: Site) -> None:
+    (bare_site.folder / "a.yaml").write_text(
+        "version: 1\nname: a\nsource: {sql: {url: 'sqlite:///shop.db', table: t}}\n"
+        "sink: {sql: {url: 'sqlite:///shop.db', table: T}}\nparse: {format: json, fields: {id: int64}}\n"
+    )
+    bare_site.waybill("check", "a.yaml", code=2)
+
+
+def test_what_a_person_sees_before_a_run(bare_site: Site) -> None:
+    rows = ", ".join(f"({number}, 'x')" for number in range(30))
+    database(bare_site, ORDERS, f"INSERT INTO orders (writer, note) VALUES {rows}")
+    to_file(bare_site)
+    said = bare_site.waybill("check", "a.yaml", "--probe")
+    assert "exactly once" in said
+    assert "The number of each row is drawn by the statement that inserts it" in said
+    assert "table orders is there, its rows are numbered by id" in said
+    tried = bare_site.waybill("try", "a.yaml", "--last", "2")
+    assert '{"id":29,' in tried
+    assert '{"id":28,' not in tried
+
+
+def test_a_window_follows_the_table(bare_site: Site) -> None:
+    database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1)")
+    to_file(bare_site, every_s=0.05)
+    with bare_site.start("run", "a", "--engine", "inline", "--window", "5s") as process:
+        for number in range(20):
+            database(bare_site, f"INSERT INTO orders (writer) VALUES ({number})")
+        assert process.wait(60) == 0
+    assert [line["id"] for line in lines(bare_site)] == list(range(1, 22))
+
+
+def test_a_row_that_no_record_can_have_is_a_dead_letter(bare_site: Site) -> None:
+    database(bare_site, ORDERS, "INSERT INTO orders (note) VALUES ('a'), (x'00ff'), ('c')")
+    source = {"sql": {"url": "sqlite:///shop.db", "table": "orders"}}
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}, "errors": {"tolerance": "all"}})
+    run(bare_site)
+    assert [line["id"] for line in lines(bare_site)] == [1, 3]
+    [letter] = bare_site.json("dead-letters", "list", "a")["dead_letters"]
+    assert (letter["offset"], letter["stage"], letter["kind"]) == (2, "read", "Unfit")
+
+
+def test_a_file_that_is_not_there_is_looked_for_again(bare_site: Site) -> None:
+    to_file(bare_site)
+    assert "The file cannot be opened" in run(bare_site, code=UNREACHABLE)
+    assert not (bare_site.folder / "shop.db").exists()
+    database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1)")
+    run(bare_site)
+    assert len(lines(bare_site)) == 1
