@@ -23,6 +23,8 @@ from connect_core.sdk.testing.kits import TransactionContract
 from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.systems import sink
 from connect_core.systems.sql.catalog import SqlColumn, SqlTable
+from connect_core.systems.sql.connecting import connected
+from connect_core.systems.sql.options import SqlOptions
 from connect_core.systems.sql.table_writing import SqlWriter
 from connect_core.work import Side
 from tests.contract.systems.rows import of_rows
@@ -91,6 +93,14 @@ class TestATableOfAServer(TransactionContract):
     @pytest.fixture
     def target(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> ServerCase:
         return ServerCase(Elsewhere(postgres_url, monkeypatch))
+
+
+def test_what_is_committed_is_on_the_disk(tmp_path: Path) -> None:
+    """No test can cut the power: what SQLite is told is looked at."""
+    options = SqlOptions(url=f"sqlite:///{FileCase(tmp_path).path}")
+    with connected(options, "here", "writes") as database:
+        said = [database.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "foreign_keys")]
+    assert said == [3, 1]  # EXTRA: the folder, too, once the rollback journal is removed
 
 
 def rows_of(fields: dict[str, pa.DataType], *rows: tuple[Any, ...]) -> pa.RecordBatch:

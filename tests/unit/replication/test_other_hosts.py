@@ -127,3 +127,13 @@ def test_files_are_not_written_on_other_hosts_whoever_shares_them() -> None:
 
 def test_servers_are_reached_from_any_host() -> None:
     require_reachable(ROCKETMQ, ROCKETMQ, "connector c")
+
+
+@pytest.mark.parametrize("role", ["source", "sink"])
+def test_a_database_that_is_a_file_is_reached_by_no_worker_elsewhere(role: str) -> None:
+    file = Side("sql", {"url": "sqlite:////data/shop.db", "table": "t"})
+    source, sink = (file, ROCKETMQ) if role == "source" else (ROCKETMQ, file)
+    with pytest.raises(ConfigError, match=rf"A file of the driver's host is named, .*: {role}\.sql\.url"):
+        require_reachable(source, sink, "connector a")
+    server = Side("sql", {"url": "mssql+pyodbc://db/shop", "table": "t"})
+    require_reachable(server, ROCKETMQ, "connector a")
