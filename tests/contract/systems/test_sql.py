@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import date
@@ -93,6 +94,31 @@ class TestATableOfAServer(TransactionContract):
     @pytest.fixture
     def target(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> ServerCase:
         return ServerCase(Elsewhere(postgres_url, monkeypatch))
+
+
+@pytest.mark.parametrize("case", ["file", pytest.param("server", marks=pytest.mark.server)])
+def test_a_transaction_waits_for_another_one_with_its_marker(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """Also where there is no marker yet: none that could be locked."""
+    if case == "server":
+        target: Any = ServerCase(Elsewhere(request.getfixturevalue("postgres_url"), monkeypatch))
+    else:
+        target = FileCase(tmp_path)
+    made: Any = target.sink()
+    made.prepare()
+    with made.connect() as first, made.connect() as second:
+        for before, after in ((None, "one"), ("one", "two")):
+            assert first.begin("a") == before
+            found = list[str | None]()
+            waiting = threading.Thread(target=lambda into=found: into.append(second.begin("a")))
+            waiting.start()
+            waiting.join(0.15)
+            assert waiting.is_alive()
+            first.commit("a", after)
+            waiting.join(10)
+            assert found == [after]
+            second.rollback()
 
 
 def test_what_is_committed_is_on_the_disk(tmp_path: Path) -> None:
