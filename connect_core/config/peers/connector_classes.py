@@ -54,7 +54,7 @@ CLASSES: tuple[PeerConnector, ...] = (
         "taken",
         "`mysql` or `postgresql` as the source: tables, or a `query`",
     ),
-    PeerConnector(f"{_PACKAGE}jdbc.sink.JdbcSinkConnector", "taken", "`mysql` or `postgresql` as the target"),
+    PeerConnector(f"{_PACKAGE}jdbc.sink.JdbcSinkConnector", "taken", "`mysql`, `postgresql` or `sql` as the target"),
     PeerConnector(
         f"{_PACKAGE}debezium.postgres.DebeziumPostgresConnector", "taken", "`postgresql_changes` as the source"
     ),

@@ -16,6 +16,7 @@ from connect_core.systems.sql.guarantee import sink_guarantee
 from connect_core.systems.sql.options import MARKERS, SqlSinkOptions, checked_table
 from connect_core.systems.sql.source_guarantee import source_guarantee
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.tables.jdbc_keys import jdbc_classes_of_files
 from connect_core.systems.tables.named_targets import unfit_target, unnamed_table
 from connect_core.systems.tables.options import follows_changes
 
@@ -104,4 +105,5 @@ PLUGIN = Plugin(
     probe=_probe,
     peek_source=_peek_source,
     unit="rows",
+    flat=jdbc_classes_of_files("sqlite"),
 )

@@ -31,12 +31,21 @@ _SECRETS = {"user": "connection.user", "password": "connection.password"}
 
 def jdbc_classes(kinds: Collection[str]) -> tuple[FlatClass, ...]:
     """Of a database whose URLs are `jdbc:KIND://…`, by the names of its options `host`, `port`, `database`, `table`."""
+    return _classes(kinds, FlatEnd(_SINK, _SINK_MUST, _complete_sink), FlatEnd(_SOURCE, _SOURCE_MUST))
 
+
+def jdbc_classes_of_files(kind: str) -> tuple[FlatClass, ...]:
+    """Of a database that is a file, whose URLs are `jdbc:KIND:PATH`, by the names of its options `url` and `table`."""
+    sink = FlatEnd({**_SINK, **_OF_FILE}, {URL: _SINK_MUST[URL]}, _complete_sink)
+    must = {key: words for key, words in _SOURCE_MUST.items() if key != "connection.user"}
+    return _classes((kind,), sink, FlatEnd({**_SOURCE, **_OF_FILE, **_SOURCE_OF_FILE}, must))
+
+
+def _classes(kinds: Collection[str], sink: FlatEnd, source: FlatEnd) -> tuple[FlatClass, ...]:
     def fits(given: Mapping[str, Any]) -> bool:
         found = re.match(r"jdbc:(\w+):", str(given.get(URL, "")).strip())
         return found is not None and found[1] in kinds
 
-    sink, source = FlatEnd(_SINK, _SINK_MUST, _complete_sink), FlatEnd(_SOURCE, _SOURCE_MUST)
     sinks = (
         FlatClass("JdbcSinkConnector", package, "sink", sink, records="rows", takes_rows=True, fits=fits)
         for package, _ in PACKAGES
@@ -59,6 +68,14 @@ def _url(into: FlatWriter, key: str, value: Any) -> None:
     into.put(key, "database", unquote(found["database"]))
     for name, given in parse_qsl(found["query"] or ""):
         _url_option(into, key, name, given)
+
+
+def _file_url(into: FlatWriter, key: str, value: Any) -> None:
+    _, kind, path = str(value).strip().split(":", 2)
+    if not path or path.startswith((":", "file:")) or {"?", "#"} & set(path):
+        into.refuse(key, f"is not of the form jdbc:{kind}:PATH: nothing but the path of a file is taken")
+    else:
+        into.put(key, "url", f"{kind}:///{path}")
 
 
 def _url_option(into: FlatWriter, key: str, name: str, given: str) -> None:
@@ -198,6 +215,20 @@ def _delay(into: FlatWriter, key: str, value: Any) -> None:
         into.put(key, "delay_s", int(text) / 1000)
 
 
+def _one_table(into: FlatWriter, key: str, value: Any) -> None:
+    if len(names := _names(value)) == 1:
+        into.put(key, "table", names[0])
+    else:
+        into.refuse(key, "name one table: a connector reads one of a file")
+
+
+def _file_mode(into: FlatWriter, key: str, value: Any) -> None:
+    if _mode_of(into) in _TIMED:
+        into.refuse(key, f"{value!r} is not available: there are bulk and incrementing")
+    else:
+        _source_mode(into, key, value)
+
+
 def _query_of(into: FlatWriter) -> str:
     return str(into.given.get("query") or "").strip()
 
@@ -274,4 +305,15 @@ _SOURCE_MUST = {
     "connection.user": "who reads",
     "mode": "incrementing",
     "table.whitelist|table.include.list|query": "the table to read",
+}
+_NO_USERS = "a file has no users"
+_OF_FILE: Mapping[str, FlatHandler] = {
+    URL: _file_url,
+    "connection.user": ignored(_NO_USERS),
+    "connection.password": ignored(_NO_USERS),
+}
+_SOURCE_OF_FILE: Mapping[str, FlatHandler] = {
+    "mode": _file_mode,
+    **dict.fromkeys(_TABLES, _one_table),
+    "query": _only("", why="a table alone is read of a file"),
 }

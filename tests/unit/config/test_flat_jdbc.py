@@ -202,3 +202,32 @@ def test_what_cannot_be_kept_is_refused_at_its_key(read: Read, given: dict[str, 
     [fault] = caught.value.faults
     assert fault.path == key
     assert words in str(fault)
+
+
+def test_a_file_of_sqlite(read: Read) -> None:
+    """As the quick starts of Kafka Connect have it."""
+    checked = read({**SINK, "connection.url": "jdbc:sqlite:shop.db"})
+    sink = checked.data["sink"]["sql"]
+    assert sink.pop("url").endswith("/shop.db")
+    assert sink == {"table": "copy_orders", "mode": "upsert", "key": ["id", "region"], "create_table": True}
+    checked = read({**SOURCE, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders"})
+    source = checked.data["source"]["sql"]
+    assert source.pop("url").endswith("/shop.db")
+    assert source == {"table": "orders", "incrementing": "id", "every_s": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("connection.url", "jdbc:sqlite:", "nothing but the path of a file"),
+        ("connection.url", "jdbc:sqlite::memory:", "nothing but the path of a file"),
+        ("connection.url", "jdbc:sqlite:a.db?cache=shared", "nothing but the path of a file"),
+        ("connection.url", "jdbc:sqlite:/etc/a.db", "is outside of the folders"),
+        ("mode", "timestamp", "there are bulk and incrementing"),
+        ("table.whitelist", "a,b", "name one table"),
+        ("query", "SELECT 1", "a table alone is read of a file"),
+    ],
+)
+def test_what_a_file_of_sqlite_has_not(read: Read, key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read({**SOURCE, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders", key: value})
