@@ -40,7 +40,8 @@ class Database:
         return found
 
     def sink(self, table: str, **more: Any) -> dict[str, Any]:
-        return {"sql": {"url": f"sqlite:///{self.path}", "table": table, "lock_timeout_s": 2, **more}}
+        key = {"key": ["place", "n"]} if more.get("mode") == "upsert" else {}
+        return {"sql": {"url": f"sqlite:///{self.path}", "table": table, "lock_timeout_s": 2, **key, **more}}
 
 
 @pytest.fixture
