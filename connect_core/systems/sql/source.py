@@ -22,7 +22,7 @@ from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, page
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
-from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.source import NumberedRows
 from connect_core.systems.tables.whole import WholeTable
@@ -98,7 +98,7 @@ class _Rows(TableRows[SqlSourceTable]):
         end: int,
         most: int,
         most_bytes: int,
-        window: TimeWindow | None = None,
+        among: Among,
     ) -> Page:
         return page(asking, table, begin, end, most, most_bytes, self._where)
 

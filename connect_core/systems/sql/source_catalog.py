@@ -31,6 +31,7 @@ class SqlSourceTable(NamedTuple):
     """See `SqlTable`."""
     counts: bool
     is_query: bool = False
+    is_keyed: bool = False
 
     @property
     def numbering(self) -> str:

@@ -156,16 +156,16 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
         """The lowest and the highest number that are committed, of rows in `window`; None where there is no row. Of
         rows that are numbered by their keys it only says whether there is one."""
 
-    @abstractmethod
     def key_stretch(
         self, asking: Any, table: T, window: TimeWindow | None, after: Key | None, most: int
     ) -> PassStretch | None:
         """Of rows that are numbered by their keys, and in `window`, the next ones with a key behind `after`, so many;
-        None where there are none."""
+        None where there are none. Not asked for where no table `is_keyed`."""
+        return None
 
-    @abstractmethod
     def are_apart(self, asking: Any, table: T, among: Among) -> bool:
         """Whether no two of these rows have one number, of rows that are numbered by their keys."""
+        return True
 
     @abstractmethod
     def writers(self, asking: Any, table: T) -> list[OpenTransaction]:
