@@ -34,7 +34,8 @@ test-without-servers: ready
 
 mysql: ready-for-tests  ## the tests of MySQL and MariaDB, which meet MariaDB otherwise, against MySQL itself
 	@$(RUN) -m pytest --mysql --require-servers -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) \
-		tests/contract/systems/test_mysql*.py tests/contract/systems/test_queries.py tests/system/mysql
+		tests/contract/systems/test_mysql*.py tests/system/mysql tests/faults/test_mysql*.py \
+		$(addprefix tests/contract/systems/test_,queries.py keyed_tables.py whole_tables.py changed_rows.py several_tables.py)
 
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
