@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.site import Site
 from tests.system.sql.test_table_sink import database
-from tests.table_connectors import UNREACHABLE, run
+from tests.table_connectors import UNREACHABLE, apply, run, write
 
 ORDERS = "CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, writer INTEGER, note TEXT)"
 
@@ -118,3 +120,28 @@ def test_a_file_that_is_not_there_is_looked_for_again(bare_site: Site) -> None:
     database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1)")
     run(bare_site)
     assert len(lines(bare_site)) == 1
+
+
+@pytest.mark.server
+def test_workers_of_spark_on_this_host_write_and_read_the_file(site: Site) -> None:
+    """From a file into a table, and from that into a topic."""
+    write(site, *({"id": number, "name": "Zoë"} for number in range(1, 101)))
+    apply(site, {"sql": {"url": "sqlite:///shop.db", "table": "people", "create_table": True}})
+    site.waybill("run", "a")
+    assert database(site, "SELECT count(*), min(name), max(id) FROM people") == [(100, "Zoë", 100)]
+    source = {"sql": {"url": "sqlite:///shop.db", "table": "people", "incrementing": "id"}}
+    database(site, "CREATE UNIQUE INDEX ids ON people (id)")
+    sink = {"rocketmq": {"name_servers": site.name_servers, "topic": site.topic}}
+    site.apply("b", {"source": source, "sink": sink})
+    said = site.waybill("run", "b", code=2)
+    assert "Column id takes NULL" in said
+    database(
+        site,
+        "CREATE TABLE rows (id INTEGER PRIMARY KEY, name TEXT)",
+        "INSERT INTO rows SELECT * FROM people",
+    )
+    source["sql"]["table"] = "rows"
+    site.apply("b", {"source": source, "sink": sink})
+    site.waybill("run", "b")
+    found = [json.loads(body) for body in site.messages()]
+    assert sorted(one["id"] for one in found) == list(range(1, 101))
