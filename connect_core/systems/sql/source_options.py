@@ -9,6 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema
 from connect_core.systems.tables.options import BULK
 
+_ANSWERS_S = 5.0
+
 
 class SqlSourceOptions(SqlOptions):
     """A table, and the column that says which rows are new."""
@@ -43,8 +45,8 @@ class SqlSourceOptions(SqlOptions):
 
     @property
     def patience_s(self) -> float:
-        """For so long a run waits for transactions that may be open: SQLite shows none."""
-        return 0 if self.file or self.bulk or self.settle_s is None else self.settle_s * 1.1 + 1
+        """For so long a run waits for transactions that may be open, and a while for slow answers: SQLite has none."""
+        return 0 if self.file or self.bulk or self.settle_s is None else self.settle_s * 1.1 + _ANSWERS_S
 
     @model_validator(mode="after")
     def _a_delay_is_stated(self) -> Self:
