@@ -22,6 +22,7 @@ from connect_core.systems.postgresql.source_peeking import newest_rows
 from connect_core.systems.postgresql.source_probing import probe
 from connect_core.systems.tables.several import SeveralTables
 from tests import mariadb, postgres_tables
+from tests.mysql import ONLY_MARIADB
 
 pytestmark = pytest.mark.server
 
@@ -234,6 +235,7 @@ def test_a_child_that_numbers_its_rows_apart_has_its_parent_refused(family: Shop
     assert children.available_offsets(dict.fromkeys(children.partitions([])))[family.part("log_b")].failure is None
 
 
+@pytest.mark.parametrize("shop", ["postgresql", pytest.param("mysql", marks=ONLY_MARIADB)], indirect=True)
 def test_the_probe_names_what_no_pattern_means(shop: Shop) -> None:
     quote = "`" if shop.is_mysql else '"'
     shop.database.run(
@@ -270,6 +272,7 @@ def test_the_probe_names_the_table_and_the_right_that_is_missing(shop: Shop) -> 
     user = f"lim{uuid4().hex[:8]}"
     if shop.is_mysql:
         rights = [f"CREATE USER {user} IDENTIFIED BY 'only for tests'", f"GRANT INSERT ON pay_in TO {user}"]
+        rights.append(f"GRANT SELECT ON performance_schema.* TO {user}")  # which MySQL asks for
     else:
         rights = [f"CREATE ROLE {user} LOGIN PASSWORD 'only for tests'"]
     shop.database.run(*rights, f"GRANT SELECT ON orders TO {user}")
