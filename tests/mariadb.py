@@ -144,6 +144,13 @@ class Database:
         self.run(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
         self.options = {**server.options, "database": self.name}
 
+    @classmethod
+    def of(cls, server: MariaDB, name: str) -> Database:
+        """One that is there."""
+        found = cls.__new__(cls)
+        found.server, found.name, found.options = server, name, {**server.options, "database": name}
+        return found
+
     def run(self, *statements: str) -> list[Row]:
         """Rows of the last one."""
         with closing(self.connected()) as database, database.cursor() as cursor:

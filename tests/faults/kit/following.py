@@ -90,6 +90,10 @@ class Following:
     def lines(self) -> list[str]:
         return (self.site.folder / "out.jsonl").read_text().splitlines()
 
+    def arrived(self) -> list[tuple[Any, ...]]:
+        """Changes in the file, as triggers note them."""
+        return [_as_noted(line) for line in self.lines()]
+
     def _run_until_done(self, row: FaultRow) -> None:
         attempts.run_until_done(self.site, "copy")
         row.moves_again()
@@ -102,7 +106,7 @@ class Following:
 
     def _changes(self) -> tuple[int, int, int]:
         noted = self.database.run("SELECT op, was, id, note FROM noted ORDER BY number")
-        arrived = [_as_noted(line) for line in self.lines()]
+        arrived = self.arrived()
         lost, more = {*noted} - {*arrived}, len(arrived) - len(noted)
         return len(lost), more, int(_histories(noted) != _histories(arrived))
 

@@ -15,7 +15,7 @@ from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillErro
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.log_events import DamagedLog, LogEvent
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
-from connect_core.systems.mysql.connecting import connected, server_of
+from connect_core.systems.mysql.connecting import connected, server_of, server_uid
 from connect_core.systems.mysql.failures import meaning, number_of
 
 _HEARTBEAT_NS = 50_000_000
@@ -43,18 +43,27 @@ class _Reached:
 
 
 @contextmanager
-def log_from(options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int) -> Iterator[Iterator[LogEvent]]:
+def log_from(
+    options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int, server: str = ""
+) -> Iterator[Iterator[LogEvent]]:
     """Events from this place of the log on; at the end of it, heartbeats for as long as nothing comes. Nothing is tried
-    again: what goes wrong ends the reading."""
+    again: what goes wrong ends the reading, as when another `server` answers."""
     reached = _Reached(file, at)
     with closing(connected(options, where)) as database, _understood(where, as_who, reached):
         with database.cursor() as setting:
+            require_server(setting, server, where)
             _announce(setting, is_mariadb=server_of(database).is_mariadb)
             setting.execute("SELECT @@GLOBAL.binlog_checksum")
             [checked] = setting.fetchone() or ("NONE",)
         # A private call of the driver, which knows no public one for commands of replicas.
         database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
         yield _events(database, log_events.CRC32 if checked == "CRC32" else 0, reached)
+
+
+def require_server(asking: Any, server: str, where: str) -> None:
+    """Where it is known which one it was. Raises Retriable: the next look finds out what that means."""
+    if server and server_uid(asking) != server:
+        raise Retriable("Another server answers than the one whose log was read", where=where)
 
 
 def _announce(setting: Any, *, is_mariadb: bool) -> None:

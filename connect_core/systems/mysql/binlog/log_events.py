@@ -19,9 +19,12 @@ ARTIFICIAL, IGNORABLE = 0x20, 0x80
 
 QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT, HEARTBEAT_2 = 2, 3, 4, 15, 16, 19, 26, 27, 41
 GTID, ANONYMOUS_GTID, XA_PREPARE, TAGGED_GTID, MARIADB_GTID = 33, 34, 38, 42, 162
+PREVIOUS_GTIDS, GTID_LIST = 35, 163
 EXECUTE_LOAD_QUERY, PARTIAL_UPDATE, PACKED_TRANSACTION, QUERY_COMPRESSED = 18, 39, 40, 165
-HARMLESS = frozenset((5, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164))
+HARMLESS = frozenset((5, 13, 14, 17, 28, 29, 36, 37, 160, 161, 164))
 """Values that statements use, words of statements, accounts of the log: nothing that changes a row."""
+BEGINS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
+"""Of a transaction."""
 ROWS = {
     **dict.fromkeys((23, 30, 166, 169), "c"),
     **dict.fromkeys((24, 31, PARTIAL_UPDATE, 167, 170), "u"),
@@ -179,9 +182,18 @@ def mysql_gtid(event: LogEvent) -> str:
     """Empty where transactions have none."""
     if event.kind != GTID:
         return ""
-    source, [number] = event.body[1:17].hex(), struct.unpack_from("<Q", event.body, 17)
-    parts = (source[:8], source[8:12], source[12:16], source[16:20], source[20:])
-    return f"{'-'.join(parts)}:{number}"
+    [number] = struct.unpack_from("<Q", event.body, 17)
+    return f"{uuid_of(event.body[1:17])}:{number}"
+
+
+def gtid_of(event: LogEvent) -> str:
+    """Of either server."""
+    return mariadb_gtid(event)[0] if event.kind == MARIADB_GTID else mysql_gtid(event)
+
+
+def uuid_of(data: bytes) -> str:
+    text = data.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def prepared(event: LogEvent) -> str:

@@ -19,6 +19,7 @@ from connect_core.errors import DataError, Retriable
 from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
+from connect_core.systems.mysql.binlog.gtid_states import GtidState, state_in
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
@@ -50,6 +51,10 @@ class Ending(NamedTuple):
     """How far a snapshot has come there."""
     ahead: int = 0
     """How much further offsets are there than places in the file."""
+    gtids: GtidState | None = None
+    """Of the transactions before it."""
+    server: str = ""
+    """As the server calls itself whose log this is."""
 
     @property
     def at(self) -> int:
@@ -69,6 +74,7 @@ class BinlogReader:
         self._ends, self._fixed = [begin], 1
         self._file, self._created, self._at, self._ahead = begin.file, begin.created, begin.place, begin.ahead
         self._packed_taken = -1
+        self._gtids, self._server = begin.gtids, begin.server
         self._prepared, self._gtid = begin.prepared, begin.gtid
         self._is_mariadb, self._is_begun = False, False
         self._tables = LoggedTables(wanted, begin.progress)
@@ -235,7 +241,7 @@ class BinlogReader:
             return
         if self._within:  # the server has crashed in it: the next file follows
             self._undoing.cut_off()
-            self._end()
+            self._end(self._gtids)
         self._file, self._at, self._ahead = name, LogPlace(number_of_file(name), 0), 0
         self._tables.forget()
 
@@ -275,10 +281,18 @@ class BinlogReader:
         self._writer.begins(self._gtid or f"{self._file}:{event.begin}", self._gtid)
 
     def _ends_transaction(self, event: LogEvent) -> None:
-        self._end()
+        self._end(self._with_this())
 
-    def _end(self) -> None:
-        """What is said of a snapshot counts where nothing was undone."""
+    def _with_this(self) -> GtidState | None:
+        return self._gtids.behind(self._gtid) if self._gtids and self._within else self._gtids
+
+    def _said_before(self, event: LogEvent) -> None:
+        """A file begins with what was logged before it."""
+        self._gtids = state_in(event)
+
+    def _end(self, gtids: GtidState | None) -> None:
+        """Of transactions before it are these. What is said of a snapshot counts where nothing was undone."""
+        self._gtids = gtids
         self._taken.leave_out(self._undoing)
         self._within = False
         if not self._undoing.is_any:
@@ -287,7 +301,7 @@ class BinlogReader:
     def _prepares(self, event: LogEvent) -> None:
         if self._rows_within:
             self._prepared = (*self._prepared, log_events.prepared(event))
-        self._end()
+        self._end(self._with_this())
 
     def _refuse(self, event: LogEvent) -> None:
         raise DataError(
@@ -316,7 +330,7 @@ class BinlogReader:
         elif said.does in (Does.FINISHES_XA, Does.UNDOES_XA):
             self._finish(event, said.prepared, undone=said.does is Does.UNDOES_XA)
         if said.does in _ENDS or (not self._is_explicit and said.does not in _WITHIN):
-            self._end()
+            self._end(self._with_this())
 
     def _history(self, event: LogEvent, said: Statement) -> None:
         """What the server says of a table now was not so before this place of the log."""
@@ -394,7 +408,17 @@ class BinlogReader:
 
     def _keep_place(self) -> None:
         progress = self._tables.snapshot.progress
-        ending = Ending(self._at, self._file, self._created, self._gtid, self._prepared, progress, self._ahead)
+        ending = Ending(
+            self._at,
+            self._file,
+            self._created,
+            self._gtid,
+            self._prepared,
+            progress,
+            self._ahead,
+            self._gtids,
+            self._server,
+        )
         self._whole = max(self._whole, self._at.offset)
         if len(self._ends) > self._fixed and not self._rows_within:
             self._ends[-1] = ending
@@ -413,10 +437,8 @@ def _part_of(event: LogEvent, rows: RowsOf) -> str:
 _ENDS = (Does.COMMITS, Does.ROLLS_BACK, Does.FINISHES_XA, Does.UNDOES_XA)
 _WITHIN = (Does.IS_WITHIN, Does.SAVES, Does.ROLLS_BACK_A_PART)
 _TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
-    **dict.fromkeys(
-        (log_events.GTID, log_events.ANONYMOUS_GTID, log_events.TAGGED_GTID, log_events.MARIADB_GTID),
-        BinlogReader._begins,
-    ),
+    **dict.fromkeys(log_events.BEGINS, BinlogReader._begins),
+    **dict.fromkeys((log_events.PREVIOUS_GTIDS, log_events.GTID_LIST), BinlogReader._said_before),
     **dict.fromkeys((log_events.QUERY, log_events.QUERY_COMPRESSED), BinlogReader._statement),
     log_events.INCIDENT: BinlogReader._refuse,
     log_events.PACKED_TRANSACTION: lambda reader, event: None,

@@ -25,7 +25,8 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, 
 from connect_core.systems.mysql.binlog import chunks, notes
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, gone_of, tables_of
-from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.dumping import log_from, require_server
+from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
@@ -42,9 +43,10 @@ from connect_core.systems.mysql.binlog.server_log import (
 )
 from connect_core.systems.mysql.binlog.server_tables import has_small_names, has_transactions, seen_tables
 from connect_core.systems.mysql.binlog.table_names import TableName
+from connect_core.systems.mysql.binlog.taking_over import NotFound, ServerLog, executed_state, short
 from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
-from connect_core.systems.mysql.connecting import connected, server_of
+from connect_core.systems.mysql.connecting import connected, server_of, server_uid
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.tables.change_source import ChangeSource
 from connect_core.systems.tables.connections import KeptConnection
@@ -53,7 +55,7 @@ from connect_core.systems.tables.snapshots import DueTable, Place, SnapshotProgr
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
-_WANTED, _AHEAD = "wanted", "ahead"
+_WANTED, _AHEAD, _GTIDS, _SERVER = "wanted", "ahead", "gtids", "server"
 """Keys of the evidence."""
 
 
@@ -91,13 +93,21 @@ class MysqlChangesSource(ChangeSource):
     def _look(self, asking: Cursor, at: Position | None) -> Bounds:
         for wrong, step in chain(unfit_settings(asking), self._never_come(asking)):
             raise ConfigError(f"Changes would be lost: {wrong}", where=self._where, next_step=step)
+        before = _executed(asking) if at is None else None
         files = files_of(asking, self._where)
         if at is None:
-            return self._at_begin(asking, files, 0, files.end)
+            return self._at_begin(asking, files, 0, files.end, before)
         if _PLACE not in at.evidence or at.offset < int(at.evidence[_PLACE]):
             at = self._at_its_file(files, at)
         ending = _ending_in(at)
         lost, behind = self._what_is_lost(files, ending)
+        server = server_uid(asking)
+        if ending.gtids and ending.server and server and server != ending.server:
+            try:
+                log = ServerLog(self._options, self._where, files, server)
+                return self._taken_over(at, ending, log, _executed(asking), lost)
+            except NotFound as why:
+                lost = f"another server answers, and where its log goes on behind what was read cannot be said: {why}"
         if lost:
             begin = self._at_begin(asking, files, at.incarnation + 1, behind)
             gap = Gap(at.incarnation, at.offset, None, lost)
@@ -107,6 +117,37 @@ class MysqlChangesSource(ChangeSource):
         if at.evidence.get(_WANTED) != self._options.tables:
             return self._with_joined(asking, seen, ending.progress)
         return self._with_chunks(asking, seen, at, ending.progress)
+
+    def _taken_over(self, at: Position, read: Ending, log: ServerLog, executed: GtidState | None, lost: str) -> Bounds:
+        """Reading goes on in the log of another server, behind the transactions that were read of the former one: the
+        place is an offset of another log, so of another incarnation. Raises NotFound where that cannot be proven."""
+        if read.gtids is None or executed is None:
+            raise NotFound("it has no GTIDs")
+        if lacks := executed.lacks(read.gtids):
+            raise NotFound(f"it does not have transactions whose changes were delivered: {short(lacks)}")
+        number, found = log.place_behind(read.gtids)
+        is_same = not lost and (number, found.at) == (read.place.file, read.at)
+        if at.offset != read.place.offset and not is_same:
+            raise NotFound("a transaction was read in part")
+        ending = read._replace(
+            place=found.place(number),
+            file=found.file,
+            created=found.created,
+            ahead=found.ahead,
+            gtids=found.state,
+            server=log.server,
+        )
+        evidence, end = {**at.evidence, **_as_json(ending)}, _offset_of(log.files.end, ending)
+        if is_same:  # which calls itself otherwise now
+            end = max(at.offset, end)
+            return Bounds(at.incarnation, at.offset, at.offset, end, evidence, chosen=True, partial=True)
+        begin, incarnation = ending.place.offset, at.incarnation + 1
+        reason = (
+            f"the log of another server is read from {found.file}:{found.at} on: before that place are the transactions"
+            f" that were read of the former one, and no others (the last one is {read.gtid})"
+        )
+        gap = Gap(incarnation, begin, begin, reason, warns=True)
+        return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True)
 
     def _with_joined(self, asking: Cursor, seen: Bounds, progress: SnapshotProgress) -> Bounds:
         """When the document names others than before: rows of those that join it come behind the others. What there is
@@ -131,7 +172,10 @@ class MysqlChangesSource(ChangeSource):
             return told
         seen, there = told, notes.written(asking, self._options)
         ending = _ending_in(at)
-        to_come = [one.note for one in there if _offset_of(LogPlace.of(one.at), ending) >= at.offset]
+        # What was said to a former server has a place of its log.
+        said = [(_offset_of(LogPlace.of(one.at), ending), one.note) for one in there]
+        behind = _offset_of(end_of(asking), ending) if there else 0
+        to_come = [one for offset, one in said if at.offset <= offset <= behind]
         has_request = any(one.is_request for one in to_come)
         if progress.tables:
             if any(one.is_next(progress) and one.incarnation == at.incarnation for one in to_come):
@@ -152,13 +196,15 @@ class MysqlChangesSource(ChangeSource):
             yield from unlogged(asking, self._options, seen)
             self._looks_at = clock.monotonic() + _LOOKS_EVERY_S
 
-    def _at_begin(self, asking: Cursor, files: LogFiles, incarnation: int, place: LogPlace) -> Bounds:
+    def _at_begin(
+        self, asking: Cursor, files: LogFiles, incarnation: int, place: LogPlace, gtids: GtidState | None = None
+    ) -> Bounds:
         file = files.names[place.file]
         created = begun_at(self._options, self._where, file)
         named = f"{self._where}.{created}.{place.offset}.{incarnation}"
         origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
         progress = SnapshotProgress.of(self._tables(asking))
-        ending = Ending(place, file, created, progress=progress)
+        ending = Ending(place, file, created, progress=progress, gtids=gtids, server=server_uid(asking))
         evidence: Json = {ORIGIN: origin, _WANTED: self._options.tables, **_as_json(ending)}
         end = max(place.offset, files.end.offset)
         more = bool(progress.tables)
@@ -202,7 +248,7 @@ class MysqlChangesSource(ChangeSource):
         options, begin = self._options, _ending_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
         with self._database.asking() as asking:
             charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
-            self._check_there(files_of(asking, self._where), begin)
+            begin = self._checked_there(asking, files_of(asking, self._where), begin)
             left_out, small = self._left_out(asking), has_small_names(asking)
         read = WantedLog(
             options.wants,
@@ -217,7 +263,7 @@ class MysqlChangesSource(ChangeSource):
         reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
 
         def opens(file: str, at: int) -> AbstractContextManager[Iterator[LogEvent]]:
-            return log_from(options, self._where, file, at, options.reader_id)
+            return log_from(options, self._where, file, at, options.reader_id, begin.server)
 
         left_bytes = wanted.max_bytes
         with closing(reader.batches(opens, wanted.end, wanted.max_records, limit, idle_s)) as batches:
@@ -241,10 +287,12 @@ class MysqlChangesSource(ChangeSource):
 
         return of
 
-    def _check_there(self, files: LogFiles, begin: Ending) -> None:
+    def _checked_there(self, asking: Cursor, files: LogFiles, begin: Ending) -> Ending:
+        require_server(asking, begin.server, self._where)
         if files.names.get(begin.place.file) != begin.file:
             step = "The next run says what is lost"
             raise Retriable(f"{begin.file} is no longer in the log", where=self._where, next_step=step)
+        return begin._replace(server=server_uid(asking))
 
     def _end(self, asking: Cursor) -> LogPlace:
         return end_of(asking)
@@ -260,6 +308,10 @@ def _offset_of(place: LogPlace, behind: Ending) -> int:
     return place.offset + (behind.ahead if place.file == behind.place.file else 0)
 
 
+def _executed(asking: Cursor) -> GtidState | None:
+    return executed_state(asking, is_mariadb=server_of(asking.connection).is_mariadb)
+
+
 def _charset(charsets: Mapping[int, str], collation: int) -> str:
     return charsets.get(collation, f"number {collation}")
 
@@ -272,6 +324,8 @@ def _as_json(ending: Ending) -> Json:
         _GTID: ending.gtid,
         _PREPARED: [*ending.prepared],
         _AHEAD: ending.ahead,
+        _GTIDS: ending.gtids.text if ending.gtids else None,
+        _SERVER: ending.server,
         **_progress_as_json(ending.progress),
     }
 
@@ -283,8 +337,18 @@ def _progress_as_json(progress: SnapshotProgress) -> Json:
 def _ending_in(at: Position) -> Ending:
     said = at.evidence
     place, prepared, progress = LogPlace.of(int(said[_PLACE])), tuple(said.get(_PREPARED, ())), progress_of(said)
-    ahead = int(said.get(_AHEAD, 0))
-    return Ending(place, said[_LOG_FILE], int(said[_CREATED]), said.get(_GTID, ""), prepared, progress, ahead)
+    gtids = str(said.get(_GTIDS) or "")
+    return Ending(
+        place,
+        said[_LOG_FILE],
+        int(said[_CREATED]),
+        said.get(_GTID, ""),
+        prepared,
+        progress,
+        int(said.get(_AHEAD, 0)),
+        parsed_state(gtids, is_mariadb=":" not in gtids) if gtids else None,
+        str(said.get(_SERVER, "")),
+    )
 
 
 def progress_of(evidence: Json) -> SnapshotProgress:

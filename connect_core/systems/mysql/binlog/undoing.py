@@ -83,7 +83,6 @@ class Undoing:
 
 _COMMITS = (log_events.XID, log_events.XA_PREPARE)
 _CUTS_OFF = (log_events.ROTATE, log_events.FORMAT)
-_BEGINS = (log_events.GTID, log_events.ANONYMOUS_GTID, log_events.TAGGED_GTID, log_events.MARIADB_GTID)
 _STATEMENTS = (log_events.QUERY, log_events.QUERY_COMPRESSED)
 _ENDS = (Does.COMMITS, Does.ROLLS_BACK)
 
@@ -94,7 +93,7 @@ def look_ahead(events: Iterator[LogEvent], undoing: Undoing, offset: Callable[[L
     for event in events:
         if event.kind in _CUTS_OFF:
             undoing.cut_off()
-        if event.kind in (*_COMMITS, *_CUTS_OFF, *_BEGINS):
+        if event.kind in (*_COMMITS, *_CUTS_OFF, *log_events.BEGINS):
             return
         if event.kind in _STATEMENTS:
             said = statement(log_events.query(event), lambda name: False)

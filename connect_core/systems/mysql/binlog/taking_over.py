@@ -1,0 +1,114 @@
+"""Where the log of another server goes on behind what was read of a former one, by its GTIDs: or why nobody can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+from connect_core.systems.mysql.binlog import log_events
+from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state, state_in
+from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
+from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles, LogPlace
+
+_STATES = (log_events.PREVIOUS_GTIDS, log_events.GTID_LIST)
+_IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
+_MOST = 200
+"""Characters of GTIDs that a sentence has."""
+
+
+class PlaceFound(NamedTuple):
+    """Between two transactions: `at` in its file, behind which offsets are so much `ahead`; `state` is what is before
+    it."""
+
+    file: str
+    created: int
+    at: int
+    ahead: int
+    state: GtidState | None
+
+    def place(self, number: int) -> LogPlace:
+        return LogPlace(number, self.at + self.ahead)
+
+
+class NotFound(Exception):
+    """Why it cannot be proven where reading goes on."""
+
+
+def executed_state(asking: Cursor, *, is_mariadb: bool) -> GtidState | None:
+    """Of all that the log has, or nearly: it must be asked before the place where the log ends."""
+    if is_mariadb:
+        asking.execute("SELECT @@GLOBAL.gtid_binlog_state, 'ON'")
+    else:
+        asking.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode")
+    text, mode = asking.fetchone() or ("", "OFF")
+    return parsed_state(str(text), is_mariadb=is_mariadb) if text and mode == "ON" else None
+
+
+class ServerLog(NamedTuple):
+    """That of the server that answers now, which calls itself so."""
+
+    options: MysqlChangesOptions
+    where: str
+    files: LogFiles
+    server: str
+
+    def place_behind(self, read: GtidState) -> tuple[int, PlaceFound]:
+        """The number of the file, and the place in it before which is what was read, and nothing else. Raises
+        NotFound."""
+        beyond = ""
+        for number in sorted(self.files.sizes, reverse=True):
+            boundaries = self._boundaries(self.files.names[number])
+            first = next(boundaries)
+            if first.state is None:
+                raise NotFound(f"{first.file} has transactions without a GTID, or with a tag")
+            if first.state.is_within(read):
+                return number, _behind(read, first, boundaries)
+            beyond = read.lacks(first.state) or first.state.text
+        raise NotFound(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
+
+    def _boundaries(self, name: str) -> Iterator[PlaceFound]:
+        """Of one file: where each transaction begins, and where the last one ends."""
+        reader = self.options.reader_id + 1
+        with log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server) as log:
+            yield from boundaries_of(log, name)
+
+
+def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) -> PlaceFound:
+    place = first
+    while place.state is not None and not place.state.is_at(read):
+        if not place.state.is_within(read):
+            alien = read.lacks(place.state) or place.state.text
+            raise NotFound(f"its log has transactions that were not read before others that were: {short(alien)}")
+        following = next(others, None)
+        if following is None:
+            raise NotFound("its log has what was read in another order")
+        place = following
+    if place.state is None:
+        raise NotFound(f"{place.file} has transactions without a GTID, or with a tag")
+    return place
+
+
+def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
+    at = PlaceFound(name, 0, FIRST_EVENT, 0, None)
+    for event in Unpacking(name, 0).events(log):
+        if event.kind == log_events.FORMAT:
+            at = at._replace(created=event.at_s)
+        if event.kind in _IDLE or (event.kind == log_events.ROTATE and log_events.next_file(event) != name):
+            break
+        if event.kind in log_events.BEGINS:
+            yield at
+            at = at._replace(state=at.state.behind(log_events.gtid_of(event)) if at.state else None)
+        elif event.kind in _STATES:
+            at = at._replace(state=state_in(event))
+        if event.is_in_file and not event.is_packed:
+            at = at._replace(at=event.end, ahead=event.ahead)
+    yield at
+
+
+def short(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]} …"

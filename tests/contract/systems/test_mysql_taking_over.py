@@ -1,0 +1,214 @@
+"""A replica takes over: reading goes on in its log behind what was read of the former server, or the source says why
+that cannot be proven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_core.sdk.records import Partition
+from connect_core.sdk.testing.driving import limit, range_of
+from connect_core.sdk.values import Bounds, Position
+from connect_core.stack import ports
+from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+from tests import mysql_replicas
+from tests.faults.kit.processes import wait_for
+from tests.mariadb import Database, MariaDB
+from tests.mysql import MySQL
+
+pytestmark = pytest.mark.server
+
+
+class Stream:
+    """Of `orders`, from where the log of the first server ends."""
+
+    def __init__(self, database: Database) -> None:
+        self.database, self.partition = database, Partition(database.name)
+        self.at: Position | None = None
+        self.ids: list[int] = []
+        self.reads()
+
+    def look(self) -> Bounds:
+        usual = {"tables": ["orders"], "every_s": 0.02, "snapshot": "never", "uid": "one", "schemas": False}
+        self.source = MysqlChangesSource(MysqlChangesOptions.model_validate({**self.database.options, **usual}))
+        [seen] = self.source.available_offsets({self.partition: self.at}).values()
+        assert seen.failure is None, seen.failure
+        return seen
+
+    def reads(self, most: int = 1_000) -> list[str]:
+        """What is there, up to so many rows, but what was lost. What the look tells."""
+        seen = self.look()
+        if any(gap.loses for gap in seen.gaps):
+            return [gap.reason for gap in seen.gaps]
+        wanted, behind = range_of(self.partition, seen, max_records=most), seen.begin
+        for batch in self.source.read(wanted, limit()) if seen.end > seen.begin else ():
+            assert not batch.rejects
+            self.ids += [json.loads(one)["after"]["id"] for one in batch.records.column("value").to_pylist()]
+            behind = batch.next_offset
+        self.at = Position(seen.incarnation, behind, self.source.evidence(wanted, behind))
+        return [gap.reason for gap in seen.gaps]
+
+
+class Pair:
+    """Two servers with the same table, of which the stream has read the first one."""
+
+    def __init__(self, first: MariaDB, second: MariaDB) -> None:
+        self.first = Database(first)
+        self.first.run("CREATE TABLE orders (id int PRIMARY KEY)")
+        mysql_replicas.caught_up(second, first)
+        self.second = Database.of(second, self.first.name)
+        self.stream = Stream(self.first)
+
+    def insert(self, *ids: int) -> None:
+        """Each in a transaction of its own."""
+        self.first.run(*(f"INSERT INTO orders VALUES ({one})" for one in ids))
+
+    def catch_up(self) -> None:
+        mysql_replicas.caught_up(self.second.server, self.first.server)
+
+    def take_over(self) -> list[str]:
+        """What the stream says of it, which reads what it can."""
+        mysql_replicas.stop_following(self.second.server)
+        self.first.server.kill()
+        self.stream.database = self.second
+        return self.stream.reads()
+
+
+@pytest.fixture(scope="module", params=[MariaDB, MySQL], ids=["MariaDB", "MySQL"])
+def servers(request: pytest.FixtureRequest, worker_folder: Path) -> Iterator[tuple[MariaDB, MariaDB]]:
+    with mysql_replicas.two_servers(request.param, worker_folder / f"pair-{request.param.__name__}") as servers:
+        yield servers
+
+
+@pytest.fixture
+def pair(servers: tuple[MariaDB, MariaDB]) -> Pair:
+    """As if both were new."""
+    first, second = servers
+    if first.process is None or not first.process.is_alive:
+        first.start()
+    mysql_replicas.follow_anew(second, first)
+    return Pair(first, second)
+
+
+def test_reading_goes_on_behind_what_was_read(pair: Pair) -> None:
+    """In another file, at another place, and also what the replica wrote as a server of its own."""
+    pair.insert(1, 2)
+    pair.stream.reads()
+    pair.insert(3)
+    pair.catch_up()
+    pair.second.run("FLUSH BINARY LOGS")
+    pair.stream.reads()
+    pair.insert(4, 5)
+    pair.catch_up()
+    pair.second.run("FLUSH BINARY LOGS")
+    before = pair.stream.at
+    [said] = pair.take_over()
+    assert "the log of another server is read from" in said
+    assert pair.stream.ids == [1, 2, 3, 4, 5]
+    assert before is not None
+    assert pair.stream.at is not None
+    assert pair.stream.at.incarnation == before.incarnation + 1
+    pair.second.run("INSERT INTO orders VALUES (6)")
+    assert pair.stream.reads() == []
+    assert pair.stream.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_all_that_was_read_is_there_and_nothing_else(pair: Pair) -> None:
+    pair.insert(1)
+    pair.stream.reads()
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [1]
+    pair.second.run("INSERT INTO orders VALUES (2)")
+    pair.stream.reads()
+    assert pair.stream.ids == [1, 2]
+
+
+def test_a_replica_that_lacks_what_was_delivered_is_told_of(pair: Pair) -> None:
+    pair.insert(1)
+    pair.catch_up()
+    mysql_replicas.stop_following(pair.second.server)
+    pair.insert(2)
+    pair.stream.reads()
+    [said] = pair.take_over()
+    assert "does not have transactions whose changes were delivered" in said
+    pair.second.run("INSERT INTO orders VALUES (3)")
+    [said] = pair.stream.reads()
+    assert "does not have transactions whose changes were delivered" in said
+
+
+def test_a_transaction_of_the_replica_alone_before_what_was_read_is_told_of(pair: Pair) -> None:
+    """The target would never get it."""
+    pair.second.run("INSERT INTO orders VALUES (100)")
+    pair.insert(1)
+    pair.stream.reads()
+    wait_for_row(pair.second, 1)
+    [said] = pair.take_over()
+    assert "were not read before others that were" in said
+
+
+def test_a_transaction_of_the_replica_alone_behind_what_was_read_comes(pair: Pair) -> None:
+    pair.insert(1)
+    pair.catch_up()
+    pair.stream.reads()
+    pair.second.run("INSERT INTO orders VALUES (100)")
+    pair.insert(2)
+    wait_for_row(pair.second, 2)
+    pair.take_over()
+    assert pair.stream.ids == [1, 100, 2]
+
+
+def test_what_the_replica_has_purged_is_told_of(pair: Pair) -> None:
+    pair.insert(1)
+    pair.stream.reads()
+    pair.insert(2)
+    pair.catch_up()
+    pair.second.run("FLUSH BINARY LOGS")
+    [*_, (last, *_)] = pair.second.run("SHOW BINARY LOGS")
+    purge = f"PURGE BINARY LOGS TO '{last}'"
+    wait_for(lambda: pair.second.run(purge, "SHOW BINARY LOGS")[0][0] == last, "the purge")
+    [said] = pair.take_over()
+    assert "purged there" in said
+
+
+def test_a_transaction_that_was_read_in_part_is_told_of(pair: Pair) -> None:
+    pair.first.run("INSERT INTO orders VALUES (1), (2), (3)")
+    pair.catch_up()
+    pair.stream.reads(most=2)
+    assert pair.stream.ids == [1, 2]
+    [said] = pair.take_over()
+    assert "read in part" in said
+
+
+def test_a_log_that_was_begun_again_is_no_other_server(pair: Pair) -> None:
+    pair.insert(1)
+    pair.stream.reads()
+    begun_anew = "RESET MASTER" if type(pair.first.server) is MariaDB else "RESET BINARY LOGS AND GTIDS"
+    pair.first.run("FLUSH BINARY LOGS", begun_anew)
+    pair.insert(2)
+    [said] = pair.stream.reads()
+    assert "begun again" in said
+
+
+def test_a_server_that_calls_itself_otherwise_goes_on(pair: Pair) -> None:
+    """MariaDB is called by its port, MySQL by a file. Also within a transaction."""
+    server, stream = pair.first.server, pair.stream
+    pair.first.run("INSERT INTO orders VALUES (1), (2)")
+    stream.reads(most=1)
+    pair.insert(3)
+    server.kill()
+    (server.folder / "data/auto.cnf").unlink(missing_ok=True)
+    server.port = ports.free()
+    server.start()
+    pair.first = stream.database = Database.of(server, pair.first.name)
+    pair.insert(4)
+    assert stream.reads() == []
+    assert stream.ids == [1, 2, 3, 4]
+
+
+def wait_for_row(database: Database, number: int) -> None:
+    wait_for(lambda: bool(database.run(f"SELECT 1 FROM orders WHERE id = {number}")), f"row {number}")
