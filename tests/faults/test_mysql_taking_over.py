@@ -122,6 +122,39 @@ def test_a_replica_takes_over_beside_busy_writers(
     following.check(row)
 
 
+@pytest.mark.fault(costly=True)
+def test_a_replica_takes_over_while_rows_are_read(
+    bare_site: Site,
+    pair: tuple[MariaDB, MariaDB],
+    row: FaultRow,
+    seeded: random.Random,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Rows that were there come through the logs of both, each as the changes before it say."""
+    bare_site.settings.update(SHORT_LEASES)
+    first, second = pair
+    database = Database(first)
+    following = followed(bare_site, database, "file", request, snapshot="initial", snapshot_rows=2)
+    where = f"rows and changes of {type(first).__name__} → file"
+    row.describe("SIGKILL of the server while rows are read, its replica takes over", where=where, database="SQLite")
+    database.run(*TABLES)
+    for one in range(300):
+        database.run(f"INSERT INTO orders VALUES ({one}, 'there')")
+    with writing(database, seeded):
+        following.apply()
+        assert following.attempt("--window", f"{seeded.choice((2, 3, 4))}s") == 0
+        mysql_replicas.caught_up(second, first, at_least=True)
+        first.kill()
+        row.strikes()
+    mysql_replicas.applied_all(second)
+    mysql_replicas.stop_following(second)
+    following.database = Database.of(second, database.name)
+    with writing(following.database, seeded):
+        following.apply()
+        assert following.attempt() == 0
+    following.check_snapshot(row)
+
+
 def _delivered_more(following: Following) -> bool:
     """Whether the target has what the new server has not."""
     noted = following.database.run("SELECT op, was, id, note FROM noted")
