@@ -43,7 +43,7 @@ from connect_core.systems.mysql.binlog.server_log import (
 )
 from connect_core.systems.mysql.binlog.server_tables import has_small_names, has_transactions, seen_tables
 from connect_core.systems.mysql.binlog.table_names import TableName
-from connect_core.systems.mysql.binlog.taking_over import NotFound, ServerLog, executed_state, short
+from connect_core.systems.mysql.binlog.taking_over import OtherLog, Unprovable, executed_state, short
 from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.connecting import connected, server_of, server_uid
@@ -104,10 +104,12 @@ class MysqlChangesSource(ChangeSource):
         server = server_uid(asking)
         if ending.gtids and ending.server and server and server != ending.server:
             try:
-                log = ServerLog(self._options, self._where, files, server)
+                log = OtherLog(self._options, self._where, files, server)
                 return self._taken_over(at, ending, log, _executed(asking), lost)
-            except NotFound as why:
-                lost = f"another server answers, and where its log goes on behind what was read cannot be said: {why}"
+            except Unprovable as why:
+                lost = (
+                    f"another server answers, and where its log continues after what was read cannot be proven: {why}"
+                )
         if lost:
             begin = self._at_begin(asking, files, at.incarnation + 1, behind)
             gap = Gap(at.incarnation, at.offset, None, lost)
@@ -118,17 +120,17 @@ class MysqlChangesSource(ChangeSource):
             return self._with_joined(asking, seen, ending.progress)
         return self._with_chunks(asking, seen, at, ending.progress)
 
-    def _taken_over(self, at: Position, read: Ending, log: ServerLog, executed: GtidState | None, lost: str) -> Bounds:
+    def _taken_over(self, at: Position, read: Ending, log: OtherLog, executed: GtidState | None, lost: str) -> Bounds:
         """Reading goes on in the log of another server, behind the transactions that were read of the former one: the
-        place is an offset of another log, so of another incarnation. Raises NotFound where that cannot be proven."""
+        place is an offset of another log, so of another incarnation. Raises Unprovable where that cannot be proven."""
         if read.gtids is None or executed is None:
-            raise NotFound("it has no GTIDs")
+            raise Unprovable("it has no GTIDs")
         if lacks := executed.lacks(read.gtids):
-            raise NotFound(f"it does not have transactions whose changes were delivered: {short(lacks)}")
+            raise Unprovable(f"it does not have transactions whose changes were delivered: {short(lacks)}")
         number, found = log.place_behind(read.gtids)
         is_same = not lost and (number, found.at) == (read.place.file, read.at)
         if at.offset != read.place.offset and not is_same:
-            raise NotFound("a transaction was read in part")
+            raise Unprovable("a transaction was read in part")
         ending = read._replace(
             place=found.place(number),
             file=found.file,

@@ -35,7 +35,7 @@ class PlaceFound(NamedTuple):
         return LogPlace(number, self.at + self.ahead)
 
 
-class NotFound(Exception):
+class Unprovable(Exception):
     """Why it cannot be proven where reading goes on."""
 
 
@@ -49,7 +49,7 @@ def executed_state(asking: Cursor, *, is_mariadb: bool) -> GtidState | None:
     return parsed_state(str(text), is_mariadb=is_mariadb) if text and mode == "ON" else None
 
 
-class ServerLog(NamedTuple):
+class OtherLog(NamedTuple):
     """That of the server that answers now, which calls itself so."""
 
     options: MysqlChangesOptions
@@ -59,17 +59,17 @@ class ServerLog(NamedTuple):
 
     def place_behind(self, read: GtidState) -> tuple[int, PlaceFound]:
         """The number of the file, and the place in it before which is what was read, and nothing else. Raises
-        NotFound."""
+        Unprovable."""
         beyond = ""
         for number in sorted(self.files.sizes, reverse=True):
             boundaries = self._boundaries(self.files.names[number])
             first = next(boundaries)
             if first.state is None:
-                raise NotFound(f"{first.file} has transactions without a GTID, or with a tag")
+                raise Unprovable(f"{first.file} has transactions without a GTID, or with a tag")
             if first.state.is_within(read):
                 return number, _behind(read, first, boundaries)
             beyond = read.lacks(first.state) or first.state.text
-        raise NotFound(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
+        raise Unprovable(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
 
     def _boundaries(self, name: str) -> Iterator[PlaceFound]:
         """Of one file: where each transaction begins, and where the last one ends."""
@@ -83,13 +83,13 @@ def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) ->
     while place.state is not None and not place.state.is_at(read):
         if not place.state.is_within(read):
             alien = read.lacks(place.state) or place.state.text
-            raise NotFound(f"its log has transactions that were not read before others that were: {short(alien)}")
+            raise Unprovable(f"its log has transactions that were not read before others that were: {short(alien)}")
         following = next(others, None)
         if following is None:
-            raise NotFound("its log has what was read in another order")
+            raise Unprovable("its log has what was read in another order")
         place = following
     if place.state is None:
-        raise NotFound(f"{place.file} has transactions without a GTID, or with a tag")
+        raise Unprovable(f"{place.file} has transactions without a GTID, or with a tag")
     return place
 
 
