@@ -46,11 +46,11 @@ def sql(server: MariaDB, *statements: str) -> list[tuple[object, ...]]:
 
 
 def follow_anew(replica: MariaDB, server: MariaDB) -> None:
-    """With logs that are begun again."""
+    """With logs that are begun again, in which no place of one is a place of the other."""
     stop_following(replica)
     for one in (server, replica):
         sql(one, _ANEW[type(one)])
-    sql(replica, *(one.format(port=server.port) for one in _FOLLOWS[type(replica)]))
+    sql(replica, "FLUSH BINARY LOGS", *(one.format(port=server.port) for one in _FOLLOWS[type(replica)]))
 
 
 def stop_following(replica: MariaDB) -> None:

@@ -127,10 +127,9 @@ class MysqlChangesSource(ChangeSource):
             raise Unprovable("it has no GTIDs")
         if lacks := executed.lacks(read.gtids):
             raise Unprovable(f"it does not have transactions whose changes were delivered: {short(lacks)}")
-        number, found = log.place_behind(read.gtids)
-        is_same = not lost and (number, found.at) == (read.place.file, read.at)
-        if at.offset != read.place.offset and not is_same:
+        if at.offset != read.place.offset:
             raise Unprovable("a transaction was read in part")
+        number, found = log.place_behind(read.gtids)
         ending = read._replace(
             place=found.place(number),
             file=found.file,
@@ -140,7 +139,7 @@ class MysqlChangesSource(ChangeSource):
             server=log.server,
         )
         evidence, end = {**at.evidence, **_as_json(ending)}, _offset_of(log.files.end, ending)
-        if is_same:  # which calls itself otherwise now
+        if not lost and ending.place == read.place:  # the same log, of a server that calls itself otherwise now
             end = max(at.offset, end)
             return Bounds(at.incarnation, at.offset, at.offset, end, evidence, chosen=True, partial=True)
         begin, incarnation = ending.place.offset, at.incarnation + 1
