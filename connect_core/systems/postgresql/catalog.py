@@ -21,13 +21,13 @@ ORDER BY a.attnum
 """A domain counts as what it is made of."""
 _KEY = """
 SELECT a.attname FROM pg_index i
-JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place) ON true
+JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place) ON k.place <= i.indnkeyatts
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 WHERE i.indrelid = %s AND {which} ORDER BY i.indexrelid, k.place
 """
 _UNIQUE = """
 SELECT array_agg(a.attname ORDER BY a.attname) FROM pg_index i
-JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
 WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate
 GROUP BY i.indexrelid
 """

@@ -107,6 +107,21 @@ class TestTheTable(TransactionContract):
         return PostgresCase(options_of(postgres_url))
 
 
+def test_a_column_that_a_key_includes_is_none_of_it(postgres_url: str) -> None:
+    case, table = PostgresCase(options_of(postgres_url)), f"prices_{uuid.uuid4().hex[:12]}"
+    case.run(f"CREATE TABLE {table} (id bigint, value text, PRIMARY KEY (id) INCLUDE (value))")
+    options = {**options_of(postgres_url), "table": table, "mode": "upsert"}
+    made: Any = sink(Side("postgresql", {**options, "row_fields": {"id": "int64", "value": "text"}}))
+    made.prepare()
+    with made.connect() as connection:
+        for value in ("first", "second"):
+            rows = pa.StructArray.from_arrays([pa.array([1]), pa.array([value])], ["id", "value"])
+            connection.begin("a")
+            connection.write(driving.records([b"x"]).append_column(ROW, rows))
+            connection.commit("a", "")
+    assert case.run(f"SELECT * FROM {table}") == [(1, "second")]
+
+
 _WAITS = """
 import json, sys
 from connect_core.systems.postgresql.connecting import connected
