@@ -5,7 +5,9 @@ The session has NO_BACKSLASH_ESCAPES: in a text only the quotation mark means so
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,8 +83,42 @@ def _check_texts(values: pa.Array, column: MysqlColumn) -> None:
         raise RowsRefused("TooLong", f"A text is longer than {column.kind} of column {column.name}")
     if column.word == "char" and _any(pc.ends_with(values, " ")):
         raise RowsRefused("WrongValue", f"Column {column.name} is {column.kind}, which cuts blanks at the end")
+    if column.word == "json" and not all(map(_is_kept, values.drop_null().to_pylist())):
+        words = f"Column {column.name} is json, which would keep another number, or one of two equal names"
+        raise RowsRefused("WrongValue", words)
     if column.word == "enum" and _any(pc.invert(pc.is_in(values.drop_null(), pa.array(column.texts, values.type)))):
         raise RowsRefused("WrongValue", f"Column {column.name} does not know one of its texts")
+
+
+def _is_kept(text: str) -> bool:
+    """Whether MySQL keeps what a JSON text means: its numbers are doubles, or have 64 bits, and of two members with one
+    name it keeps one. What is no JSON it refuses itself."""
+    try:
+        json.loads(text, parse_float=_double, parse_int=_whole, object_pairs_hook=_members)
+    except _Unkept:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return True
+
+
+class _Unkept(Exception):
+    """A part of a JSON text that MySQL does not keep."""
+
+
+def _double(text: str) -> None:
+    if Decimal(text) != Decimal(repr(float(text))):
+        raise _Unkept
+
+
+def _whole(text: str) -> None:
+    if not -(2**63) <= int(text) < 2**64:
+        raise _Unkept
+
+
+def _members(found: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in found}) < len(found):
+        raise _Unkept
 
 
 def _any(mask: pa.Array) -> bool:

@@ -34,9 +34,12 @@ SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.METADATA_LOCK_I
 WHERE LOCK_TYPE = 'Table metadata lock' AND THREAD_ID = CONNECTION_ID() ORDER BY 1, 2
 """
 _IS_INSTRUMENTED = """
-SELECT COUNT(*) FROM performance_schema.setup_instruments
-WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES'
+SELECT EXISTS (SELECT 1 FROM performance_schema.setup_instruments
+               WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES')
+   AND EXISTS (SELECT 1 FROM performance_schema.setup_consumers
+               WHERE NAME = 'global_instrumentation' AND ENABLED = 'YES')
 """
+_LOST, _UP, _COUNTED = "performance_schema_metadata_lock_lost", "uptime", "uptime_since_flush_status"
 Place = tuple[str, str]
 """A database and a table in it."""
 
@@ -88,23 +91,32 @@ def _shown_by(asking: Cursor, where: str) -> str:
 def _not_shown(asking: Cursor, where: str) -> Refused:
     if lost := _lost(asking):
         return Refused(
-            f"The server could not list {lost} locks of tables, so it does not show which transactions still write",
+            f"The server {lost}, so it does not show which transactions still write",
             where=where,
-            next_step="Raise performance_schema_max_metadata_locks and start the server again: the status"
-            " Performance_schema_metadata_lock_lost has to be 0",
+            next_step="Set performance_schema_max_metadata_locks = -1 in its configuration, which is no limit, and"
+            " start it again",
         )
     return Refused(
         "The server does not show which transactions still write",
         where=where,
-        next_step=f"MariaDB: INSTALL SONAME '{PLUGIN}'. MySQL: enable the instrument wait/lock/metadata/sql/mdl in the"
-        " server's configuration, as it is by default, and start it again: what was locked before is not listed. GRANT"
-        f" SELECT ON {SCHEMA}.*",
+        next_step=f"MariaDB: INSTALL SONAME '{PLUGIN}'. MySQL: enable the instrument wait/lock/metadata/sql/mdl and the"
+        " consumer global_instrumentation in the server's configuration, as by default, and start it again: what was"
+        f" locked before is not listed. GRANT SELECT ON {SCHEMA}.*",
     )
 
 
-def _lost(asking: Cursor) -> int:
-    asking.execute("SHOW GLOBAL STATUS LIKE 'Performance_schema_metadata_lock_lost'")
-    return int((asking.fetchone() or ("", 0))[1])
+def _lost(asking: Cursor) -> str:
+    """Why a lock may be missing in the list: a list that was full once lacks those that were taken then, and nobody
+    knows whether it was when somebody has had it counted anew (FLUSH STATUS)."""
+    asking.execute("SHOW GLOBAL STATUS WHERE Variable_name IN %s", ([_LOST, _UP, _COUNTED],))
+    found = {name.lower(): int(value) for name, value in asking.fetchall()}
+    if lost := found.get(_LOST, 0):
+        return f"could not list {lost} locks of tables"
+    asking.execute("SELECT @@performance_schema_max_metadata_locks")
+    [most] = asking.fetchone() or (-1,)
+    if int(most) >= 0 and found.get(_COUNTED, 0) < found.get(_UP, 0):
+        return f"lists at most {most} locks of tables, and its count of the others was reset (FLUSH STATUS)"
+    return ""
 
 
 def who_shows(asking: Cursor) -> str:

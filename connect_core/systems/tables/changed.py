@@ -20,7 +20,7 @@ from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.passes import Among, Pass, TimeWindow, second_behind, settled_second
 from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import T, TableRows
-from connect_core.systems.tables.source import AGAIN_S
+from connect_core.systems.tables.source import AGAIN_S, HELD_UP
 
 _CLOCK_WENT_BACK = (
     "the clock of the database went back behind times of rows that were read: all rows are read again, since some may"
@@ -73,13 +73,13 @@ class ChangedRows(TableRows[T]):
 
     def _next(self, at: Position | None, done: Pass | None, table: T, look: _Look, held: bool) -> Bounds:
         """The pass behind the one that is done, if there is a row for it."""
-        window = TimeWindow(done.window.end if done else None, look.final)
+        window, waits = TimeWindow(done.window.end if done else None, look.final), HELD_UP if held else ""
         with self._database.asking() as asking:
             first = self._stretch(asking, table, window)
         if first is None:
             place = at or Position(0, 0)
-            return replace(Bounds.unread(place), partial=held)
-        return self._begun(Pass(table.origin, window, first), at)
+            return replace(Bounds.unread(place), partial=held, waits=waits)
+        return replace(self._begun(Pass(table.origin, window, first), at), waits=waits)
 
     def _rest_of(self, table: T, done: Pass, at: Position) -> Bounds | None:
         """Of the window that is read: None where there is no row of it any more behind the stretch that is done."""

@@ -21,6 +21,10 @@ from connect_core.systems.tables.reading import Looks, NumberedTable, T, TableRo
 
 NUMBERING = "numbering"
 """In the evidence of a position: `NumberedTable.numbering` when it was reached."""
+HELD_UP = (
+    "rows that are there wait for transactions that are still open, which may bring others before them; a later run"
+    " brings them (how many transactions: waybill check --probe)"
+)
 AGAIN_S = 0.05
 """Between two looks whether transactions have ended."""
 
@@ -59,7 +63,8 @@ class NumberedRows(TableRows[T]):
         oldest = begin if lowest is None else min(lowest, begin)
         partial = begin == end and final.end < final.newest  # of what has something, the rest is for the next run
         evidence = {ORIGIN: table.origin, NUMBERING: table.numbering}
-        return Bounds(incarnation, begin, oldest, end, evidence, gaps, grows=False, partial=partial)
+        waits = HELD_UP if end < final.newest else ""
+        return Bounds(incarnation, begin, oldest, end, evidence, gaps, grows=False, partial=partial, waits=waits)
 
     def _settled(self) -> tuple[T, Finality]:
         """Waits until nothing may come any more below what is there now, or for as long as the document says."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from connect_core.systems.mysql.metadata_locks import PLUGIN, SCHEMA, who_shows
 from connect_core.systems.mysql.source import MysqlSource
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_probing import probe_source
-from tests.mariadb import Database, MariaDB
+from tests.mariadb import Database, MariaDB, running
 from tests.mysql import ONLY_MARIADB, MySQL
 from tests.mysql_writers import TABLE
 from tests.mysql_writers import writing as writing_all
@@ -133,10 +134,11 @@ def test_a_row_of_an_open_transaction_is_not_passed_over(
     shown.append([b"early"])
     follower = Follower(shown.source())
     assert follower.run() == [b"early"]
-    assert not shown.bounds().partial
+    assert (shown.bounds().partial, shown.bounds().waits) == (False, "")
     begins(writing)
     shown.append([b"newest"])
     assert follower.run() == []
+    assert "wait for transactions that are still open" in shown.bounds(follower.positions[shown.partition]).waits
     assert Follower(shown.source(), follower.positions).run() == []
     assert shown.bounds(follower.positions[shown.partition]).partial
     writing.execute("COMMIT")
@@ -404,6 +406,33 @@ def test_a_server_that_does_not_show_its_writers_is_refused(system: TableCase) -
     finally:
         system.database.run(f"INSTALL SONAME '{PLUGIN}'")
     assert Follower(system.source()).run() == [b"one"]
+
+
+def test_a_list_of_locks_that_is_switched_off_is_none(mysql: MariaDB) -> None:
+    """The instrument alone says nothing."""
+    system = TableCase(Database(mysql))
+    system.append([b"one"])
+    switch = "UPDATE performance_schema.setup_consumers SET ENABLED = '{}' WHERE NAME = 'global_instrumentation'"
+    system.database.run(switch.format("NO"))
+    try:
+        with pytest.raises(Refused, match="does not show which transactions still write"):
+            system.bounds()
+    finally:
+        system.database.run(switch.format("YES"))
+    assert Follower(system.source()).run() == [b"one"]
+
+
+@pytest.mark.usefixtures("mysql")
+def test_a_list_of_locks_that_was_full_says_nothing_when_that_is_forgotten(worker_folder: Path) -> None:
+    small = {"performance-schema-max-metadata-locks": "150"}
+    for server in running(MySQL(worker_folder / "mysql-of-few-locks", settings=small)):
+        system = TableCase(Database(server))
+        system.append([b"one"])
+        assert Follower(system.source()).run() == [b"one"]
+        time.sleep(1.1)  # the server counts whole seconds
+        system.database.run("FLUSH STATUS")
+        with pytest.raises(Refused, match="at most 150 locks of tables"):
+            system.bounds()
 
 
 def test_the_least_right_is_to_read_the_table(system: TableCase) -> None:
