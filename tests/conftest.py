@@ -21,6 +21,7 @@ pytest_plugins = (
     "tests.site",
     "tests.native_client",
     "tests.apicurio",
+    "tests.postgres_tables",
     "tests.mariadb",
     "tests.mysql",
     "tests.prometheus",

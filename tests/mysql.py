@@ -24,6 +24,14 @@ _SETTINGS = {
     "mysqlx": "0",
     "secure-file-priv": "NULL",
     "cte-max-recursion-depth": "1000000",
+    "innodb-redo-log-capacity": "16M",
+    "innodb-log-buffer-size": "1M",
+    "key-buffer-size": "1M",
+    **{f"performance-schema-{one}-size": "0" for one in ("digests", "error")},
+    **{
+        f"performance-schema-events-{one}-history-long-size": "0"
+        for one in ("statements", "stages", "transactions", "waits")
+    },
 }
 """What it has committed survives SIGKILL of the server, if not of the machine: other than MariaDB it writes what a
 commit logged only once a second where this is 0."""
@@ -93,9 +101,10 @@ def server_kind(pytestconfig: pytest.Config) -> type[MariaDB]:
     return MySQL if pytestconfig.getoption(OPTION) else MariaDB
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mysql(worker_folder: Path) -> Iterator[MariaDB]:
-    """MySQL, whichever option was given. Whoever kills it starts it again."""
+    """MySQL, whichever option was given, for the tests of a file: it takes as much memory as all else that they need.
+    Whoever kills it starts it again."""
     if not MySQL.is_there():
         pytest.skip("MySQL is not there: Debian's unstable suite did not give it to .ci/mysql")
     yield from running(MySQL(worker_folder / "mysql"))

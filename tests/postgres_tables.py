@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg2
+import pytest
 from psycopg2.extensions import connection
 
 Row = tuple[Any, ...]
+_made: list[Database] = []
+"""Those of the tests of this file so far."""
 
 
 class Database:
@@ -26,9 +30,17 @@ class Database:
         if parts.password:
             self.options["password"] = parts.password
         self.options["database"] = parts.path.removeprefix("/")
+        self._server = dict(self.options)
         name = f"tables_{uuid.uuid4().hex[:12]}"
         self.run(f"CREATE DATABASE {name}")
         self.options["database"] = name
+        _made.append(self)
+
+    def drop(self) -> None:
+        """Unless something holds it: a slot, or a transaction that is prepared."""
+        name, self.options = self.options["database"], self._server
+        with suppress(psycopg2.Error):
+            self.run(f"DROP DATABASE {name} WITH (FORCE)")
 
     def run(self, *statements: str) -> list[Row]:
         """Rows of the last one."""
@@ -69,3 +81,11 @@ class Database:
                 )
                 return
             time.sleep(0.1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def databases_end_with_their_file() -> Iterator[None]:
+    """Servers keep their files in memory, and each database has 8 MB of them."""
+    yield
+    while _made:
+        _made.pop().drop()

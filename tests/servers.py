@@ -146,6 +146,7 @@ def postgres_url(worker_folder: Path) -> str:
         "fsync": "off",
         "max_prepared_transactions": "10",
         "max_replication_slots": "50",
+        "max_wal_size": "256MB",
     }
     options = stack.Options(well_known_ports=False, postgresql=settings)
     home = worker_folder / "postgresql" / ".waybill"

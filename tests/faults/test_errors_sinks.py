@@ -146,7 +146,10 @@ def test_a_run_killed_at_a_step_sends_each_dead_letter_once(
     )
     ovens = Ovens(inline_site, second)
     ovens.apply(away=True)
-    assert ended(ovens.site.start(*RUN), limit_s=120) in TRY_AGAIN
+    for _ in range(5):  # a broker that answers late ends a run, too
+        assert ended(ovens.site.start(*RUN), limit_s=120) in TRY_AGAIN
+        if len(letters(ovens.site)) == len(BAD):
+            break
     assert Counter(one["errors_sink"] for one in letters(ovens.site)) == {"waiting": len(BAD)}
     ovens.apply()
     struck(ovens, row, step, passes)

@@ -104,7 +104,7 @@ def made(where: str) -> Iterator[None]:
         if number in _MEANWHILE:
             raise Retriable("Another session made it meanwhile", where=where, next_step="Try again") from None
         known = (*_ACCESS, *_BUSY, *_FORBIDDEN, *_NO_LOCK)
-        if 1000 <= number < 2000 and number not in known and number != 1927:
+        if number >= 1000 and number not in (*range(2000, 3000), *known, 1927):
             step = "Make the table or its columns by hand, or rename or drop the fields"
             words = f"The database does not take it: error {number}"
             raise ConfigError(words, where=where, next_step=step) from None
@@ -177,6 +177,6 @@ def _refusal(error: pymysql.Error) -> str:
     for word in ("key", "column"):
         _, there, name = said.rpartition(f" for {word} ")
         if there:
-            name = _AT_ROW.sub("", name).strip("`'").rpartition(".")[2].strip("`'")
+            name = _AT_ROW.sub("", name).rstrip(".").strip("`'").rpartition(".")[2].strip("`'")
             return f"{word.capitalize()} {name} does not take its value"
     return "The table does not take one of its values"

@@ -61,7 +61,7 @@ def read_table(asking: sa.Connection, name: str) -> SqlTable | None:
         return None
     key = tuple(column.name for column in found.primary_key.columns)
     made = _made_by(asking, table)
-    row_id = _row_id(found, key, made)
+    row_id = _row_id(asking, found, key, made)
     columns = tuple(_column(column, row_id, asking.dialect) for column in found.columns)
     return SqlTable(name, columns, key, _unique(asking, found, key, row_id), row_id, "AUTOINCREMENT" in made.upper())
 
@@ -112,11 +112,15 @@ def _made_by(asking: sa.Connection, table: str) -> str:
     return str(asking.execute(made, {"name": table}).scalar() or "")
 
 
-def _row_id(found: sa.Table, key: tuple[str, ...], made: str) -> str:
-    """Only `INTEGER PRIMARY KEY`, in these words, names it."""
+def _row_id(asking: sa.Connection, found: sa.Table, key: tuple[str, ...], made: str) -> str:
+    """Only `INTEGER PRIMARY KEY` names it, in these words and no others: with DESC behind them it is a column as others
+    are, which takes NULL. Such a key has an index."""
     if not made or len(key) != 1 or "WITHOUT ROWID" in " ".join(made.upper().split()):
         return ""
-    return key[0] if type(found.columns[key[0]].type) is sa.INTEGER else ""
+    indexed = sa.text("SELECT count(*) FROM pragma_index_list(:t) WHERE origin = 'pk'")
+    if type(found.columns[key[0]].type) is not sa.INTEGER or asking.execute(indexed, {"t": found.name}).scalar():
+        return ""
+    return key[0]
 
 
 def _unique(asking: sa.Connection, found: sa.Table, key: tuple[str, ...], row_id: str) -> frozenset[frozenset[str]]:

@@ -63,7 +63,7 @@ def _id_of(table: SqlTable, where: str) -> str:
         raise ConfigError(
             "The primary key of the table is not one column of whole numbers",
             where=where,
-            next_step="Write incrementing: COLUMN, a column whose numbers ascend",
+            next_step="Write incrementing: COLUMN, a column of whole numbers; without bulk they have to ascend",
         )
     return table.key[0]
 

@@ -23,7 +23,9 @@ class SqlWriter:
     """`columns` are those of the fields, in their order; `key` tells rows apart, empty: each is one more."""
 
     def __init__(self, table: SqlTable, columns: Sequence[SqlColumn], key: Sequence[str]) -> None:
-        self._columns, self._key = columns, key
+        # SQLite lets most primary keys take NULL, which tells no rows apart.
+        self._columns = [one._replace(required=one.required or one.name in key) for one in columns]
+        self._key = key
         self._of_file = columns[0].of_file
         typed = [sa.column(one.name, sa.types.NullType() if one.of_file else one.type) for one in columns]
         self._table = relation(table.name, *typed)

@@ -238,6 +238,7 @@ def test_a_row_that_no_record_can_have_is_a_reject_and_no_hole(file: FileCase) -
         ("id INTEGER PRIMARY KEY, body", {}, "Column body is of no type that is known, which is not kept exactly"),
         ("id TEXT PRIMARY KEY, body TEXT", {}, "The primary key of the table is not one column of whole numbers"),
         ("id INTEGER, body TEXT", {"incrementing": "id"}, "takes NULL, and such rows would never be read"),
+        ("id INTEGER PRIMARY KEY DESC, body TEXT", {}, "takes NULL, and such rows would never be read"),
         ("id INTEGER NOT NULL, body TEXT", {"incrementing": "id"}, "No index of the table says that column id alone"),
         ("id INTEGER PRIMARY KEY, body TEXT", {"incrementing": "n"}, "The table has no column n"),
     ],

@@ -128,6 +128,16 @@ def test_the_last_record_of_a_key_is_its_row(bare_site: Site) -> None:
     assert found == [(1, "c", "kept"), (2, "b", "other")]
 
 
+def test_a_record_without_its_key_is_a_dead_letter_also_where_the_key_takes_null(bare_site: Site) -> None:
+    """Of two in one run the last would count, and of two in two runs both."""
+    database(bare_site, "CREATE TABLE people (id BIGINT, name TEXT, PRIMARY KEY (id, name))")
+    write(bare_site, {"id": 1, "name": "a"}, {"id": 1}, {"name": "b"}, {"id": 1, "name": "c"})
+    apply(bare_site, table(mode="upsert"), errors=TOLERANT)
+    run(bare_site)
+    assert database(bare_site, "SELECT * FROM people ORDER BY name") == [(1, "a"), (1, "c")]
+    assert [one["kind"] for one in letters(bare_site)] == ["NullRefused", "NullRefused"]
+
+
 def test_changes_are_done_to_the_table(bare_site: Site) -> None:
     database(bare_site, "CREATE TABLE people (id BIGINT PRIMARY KEY, name TEXT NOT NULL)")
     write(

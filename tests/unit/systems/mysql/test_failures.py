@@ -19,6 +19,12 @@ SECRET = "secret"
         (1062, f"Duplicate entry '{SECRET} for key {SECRET}' for key 't.k'", "DuplicateKey", "Key k does"),
         (1406, "Data too long for column 'name' at row 3", "TooLong", "Column name does"),
         (1366, f"Incorrect integer value: '{SECRET}' for column `d`.`t`.`n` at row 1", "WrongValue", "Column n does"),
+        (
+            3140,
+            "Invalid JSON text: \"Invalid value.\" at position 1 in value for column 't.c'.",
+            "WrongValue",
+            "Column c does",
+        ),
         (4025, "CONSTRAINT `few` failed for `d`.`t`", "CheckViolation", "Constraint few forbids"),
         (3819, "Check constraint 'few' is violated.", "CheckViolation", "Constraint few forbids"),
         (
@@ -67,8 +73,9 @@ def test_what_a_person_has_to_do() -> None:
     assert "no right on the database" in str(meaning(pymysql.OperationalError(1044, SECRET), ""))
     assert isinstance(meaning(pymysql.OperationalError(1142, SECRET), ""), Refused)
     assert isinstance(meaning(pymysql.InterfaceError(), ""), Unreachable)
-    with pytest.raises(ConfigError, match="does not take it: error 1118"), made(""):
-        raise pymysql.OperationalError(1118, SECRET)
+    for number in (1118, 3750):
+        with pytest.raises(ConfigError, match=f"does not take it: error {number}"), made(""):
+            raise pymysql.OperationalError(number, SECRET)
     for number in (2013, 1047):
         with pytest.raises(Unreachable), made(""):
             raise pymysql.OperationalError(number, SECRET)
