@@ -1,9 +1,33 @@
-"""What a table of any database promises as a source of rows that were changed, or of all; and what a query does
-(docs/guarantees.md)."""
+"""What a table of any database promises as a target, and as a source of rows that were changed, or of all; and what a
+query does (docs/guarantees.md)."""
 
 from __future__ import annotations
 
 from connect_core.sdk.guarantee import Guarantee
+from connect_core.sdk.values import Json
+
+_MARKERS = "Nobody changes or deletes the rows of the table of markers"
+_SAME_TABLE = "Nobody empties the table, or puts another one in its place"
+_LETTERS = (
+    "No ledger is brought back from a backup of before the last 1,000 stretches of refused rows of a partition: what"
+    " was refused before these counts as delivered then"
+)
+_OF_KEYS = (
+    "All records of a key come from one partition",
+    "An update that changes the key brings the row as it was (before), or comes as a delete and an insert",
+    "No transaction gives a row the key that another row has until later in it (SET id = id + 1)",
+    "No backfill and no replay of dead letters moves older records of a key over newer rows",
+)
+
+
+def rows_written(
+    options: Json, *of_the_database: str, table: tuple[str, ...] = (_SAME_TABLE,), letters: str = _LETTERS
+) -> Guarantee:
+    """Of a sink with these options. `table` is what nobody does to the table, `letters` what holds of dead letters when
+    a ledger is brought back."""
+    of_keys = _OF_KEYS if options.get("mode") == "upsert" else ()
+    conditions = tuple(f"{one}." for one in (*of_the_database, _MARKERS, *table, letters, *of_keys))
+    return Guarantee("exactly once", conditions, order="" if of_keys else None)
 
 
 def changed_rows(*of_the_database: str) -> Guarantee:
