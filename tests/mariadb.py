@@ -129,7 +129,7 @@ class MariaDB:
 
     def _answers(self) -> bool:
         try:
-            pymysql.connect(**self.options, connect_timeout=1).close()
+            pymysql.connect(**self.options, connect_timeout=1, ssl_disabled=True).close()
         except pymysql.Error:
             return False
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import ssl
+from functools import cache
 from typing import Any, NamedTuple
 
 import pymysql
@@ -45,6 +47,16 @@ class MysqlServer(NamedTuple):
         return not self.is_mariadb and self.numbers >= (8, 0, 19)
 
 
+@cache
+def _unchecked() -> ssl.SSLContext:
+    """One for all: the driver makes each of its own with all that the host trusts, which takes longer than the rest of
+    connecting, and does not check certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def connected(options: MysqlOptions, where: str) -> Connection[Any]:
     """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
     waits_s = _patience_s(options)
@@ -63,7 +75,12 @@ def connected(options: MysqlOptions, where: str) -> Connection[Any]:
                 local_infile=False,
                 program_name="waybill",
                 ssl=options.tls_files.context() if options.tls else None,
+                ssl_disabled=not options.tls,
+                defer_connect=True,
             )
+            if not options.tls:  # encrypted where the server can
+                database.ssl, database.ctx = True, _unchecked()
+            database.connect()
             _set_up(database, options)
     except RuntimeError:
         words = "The server's way to check a password needs an encrypted connection"

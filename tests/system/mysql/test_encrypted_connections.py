@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connect_core.systems.mysql.connecting import connected
+from connect_core.systems.mysql.options import MysqlOptions
 from tests import table_tls
 from tests.mariadb import Database, MariaDB, running
 from tests.mysql import ONLY_MARIADB
@@ -72,7 +75,23 @@ def test_who_cannot_prove_who_he_is_gets_no_row(
     table_tls.check_no_row_goes_in(bare_site, database, "mysql", options, code, words)
 
 
+def test_without_tls_it_is_encrypted_where_the_server_can(database: Database) -> None:
+    """With nobody's certificate checked, as other programs do."""
+    assert cipher(database)
+
+
+def cipher(database: Database) -> str:
+    with closing(connected(MysqlOptions(**database.options), "here")) as session, session.cursor() as asking:
+        asking.execute("SHOW STATUS LIKE 'Ssl_cipher'")
+        return str(dict(asking.fetchall())["Ssl_cipher"])
+
+
 @ONLY_MARIADB  # MySQL makes a certificate of its own
+def test_without_tls_a_server_that_cannot_is_asked_in_plain(mariadb: MariaDB) -> None:
+    assert not cipher(Database(mariadb))
+
+
+@ONLY_MARIADB
 def test_a_server_without_tls_gets_no_row(bare_site: Site, mariadb: MariaDB, files: Path) -> None:
     """And no password."""
     database = Database(mariadb)
