@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from connect_core.systems.mysql.catalog import MysqlColumn, quoted_name
+from connect_core.systems.tables.pages import Row
 
 
 class Form(NamedTuple):
@@ -96,28 +98,48 @@ class ReadColumn(Protocol):
 
 
 class RowReader:
-    """Makes an object of the values of a row, and the key of that. `in_json` are the columns that hold JSON alone."""
+    """Makes objects of the values of rows, and their keys. `in_json` are the columns that hold JSON alone."""
 
     def __init__(self, columns: Sequence[ReadColumn], key: Sequence[str], in_json: frozenset[str]) -> None:
         forms = [_JSON if one.name in in_json else _FORMS[one.word] for one in columns]
         self.asked = ", ".join(
             form.asked.format(quoted_name(one.name)) for one, form in zip(columns, forms, strict=True)
         )
-        self._names = [json.dumps(one.name, ensure_ascii=False) for one in columns]
+        names = [json.dumps(one.name, ensure_ascii=False) for one in columns]
         self._written = [form.written for form in forms]
         self._key = [[one.name for one in columns].index(name) for name in key]
+        self._object = _object_of(names)
+        self._key_object = _object_of(names[place] for place in self._key)
 
-    def read(self, values: Sequence[Any]) -> tuple[str | None, str]:
-        """The key and the value of a record."""
-        found = ["null" if one is None else write(one) for write, one in zip(self._written, values, strict=True)]
-        return self._key_of(found), self._object(found, range(len(found)))
+    def read(self, rows: Sequence[tuple[Any, ...]]) -> list[Row]:
+        """Records of rows that have their number before their values. Column by column: that is twice as fast."""
+        if not rows:
+            return []
+        numbers, *columns = zip(*rows, strict=True)
+        texts = [_texts(write, column) for write, column in zip(self._written, columns, strict=True)]
+        values = [self._object % one for one in zip(*texts, strict=True)]
+        return list(zip(numbers, self._keys(texts), values, strict=True))
 
-    def _object(self, found: Sequence[str], places: Sequence[int]) -> str:
-        return "{" + ",".join([f"{self._names[place]}:{found[place]}" for place in places]) + "}"
+    def _keys(self, texts: Sequence[Sequence[str]]) -> Iterable[str | None]:
+        """Of one column its texts as JSON has them, without quotation marks; of several objects."""
+        found = [texts[place] for place in self._key]
+        if len(found) == 1:
+            return map(_unquoted, found[0])
+        return (self._key_object % one for one in zip(*found, strict=True)) if found else repeat(None, len(texts[0]))
 
-    def _key_of(self, found: Sequence[str]) -> str | None:
-        """Of one column its text as JSON has it, without quotation marks; of several an object."""
-        if len(self._key) != 1:
-            return self._object(found, self._key) if self._key else None
-        text = found[self._key[0]]
-        return str(json.loads(text)) if text.startswith('"') else text
+
+def _object_of(names: Iterable[str]) -> str:
+    """To be filled with the values of its members."""
+    return "{" + ",".join(f"{name.replace('%', '%%')}:%s" for name in names) + "}"
+
+
+def _texts(write: Callable[[Any], str], column: Sequence[Any]) -> list[str]:
+    if None in column:
+        return ["null" if one is None else write(one) for one in column]
+    return list(map(write, column))
+
+
+def _unquoted(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    return str(json.loads(text)) if "\\" in text else text[1:-1]

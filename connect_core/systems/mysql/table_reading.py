@@ -97,7 +97,7 @@ def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:
 
 def _rows(asking: Cursor, table: MysqlSourceTable, which: str) -> list[Row]:
     asking.execute(f"SELECT {_number(table)}, {table.rows.asked} FROM {table.relation} {which}")
-    return [(number, *table.rows.read(values)) for number, *values in asking.fetchall()]
+    return table.rows.read(asking.fetchall())
 
 
 def _number(table: MysqlSourceTable) -> str:
