@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -88,6 +89,27 @@ class ServerNames(NamedTuple):
             return True
         before = ServerNames(*said)
         return self.address == before.address or bool(self.uid and self.uid == before.uid)
+
+
+class _Place(NamedTuple):
+    """Where the next page of a range begins, and what the range may still hold."""
+
+    offset: int
+    records: int
+    bytes: int
+
+    def is_in(self, wanted: Range) -> bool:
+        return self.offset < wanted.end and self.records > 0 and self.bytes > 0
+
+    def behind(self, batch: SourceBatch) -> _Place:
+        taken = int(value_lengths(batch.records.column("value")).sum())
+        records = self.records - len(batch.records) - len(batch.rejects)
+        return _Place(batch.next_offset, records, self.bytes - taken)
+
+
+class _TimedPage(NamedTuple):
+    batch: SourceBatch
+    took_s: float
 
 
 class SourceOfTables:
@@ -247,13 +269,17 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
         raise ConfigError("A table does not say when its rows came", next_step="Name numbers of rows instead of a time")
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
-        place, left, left_bytes = wanted.begin, wanted.max_records, wanted.max_bytes
-        while place < wanted.end and left > 0 and left_bytes > 0 and limit.quantum_left_s() > 0:
-            batch = self._page(wanted, place, wanted.end, left, left_bytes)
-            yield batch
-            place = batch.next_offset
-            left -= len(batch.records) + len(batch.rejects)
-            left_bytes -= int(value_lengths(batch.records.column("value")).sum())
+        """The database is asked for the next page while the caller works on the last one, unless the quantum might be
+        over before it comes."""
+        place = _Place(wanted.begin, wanted.max_records, wanted.max_bytes)
+        coming: Future[_TimedPage] | None = None
+        with ThreadPoolExecutor(1) as aside:
+            while place.is_in(wanted) and limit.quantum_left_s() > 0:
+                page = coming.result() if coming else self._timed_page(wanted, place)
+                place, coming = place.behind(page.batch), None
+                if place.is_in(wanted) and limit.quantum_left_s() > page.took_s:
+                    coming = aside.submit(self._timed_page, wanted, place)
+                yield page.batch
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         until = clock.monotonic() + limit_s
@@ -269,6 +295,11 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
             return self._moved(seen)
         except WaybillError:
             return True
+
+    def _timed_page(self, wanted: Range, place: _Place) -> _TimedPage:
+        began = clock.monotonic()
+        batch = self._page(wanted, place.offset, wanted.end, place.records, place.bytes)
+        return _TimedPage(batch, clock.monotonic() - began)
 
     def _page(self, wanted: Range, begin: int, end: int, most: int, most_bytes: int) -> SourceBatch:
         with self._database.asking() as asking, self.as_it_is(asking) as table:
