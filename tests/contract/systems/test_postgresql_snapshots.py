@@ -20,6 +20,7 @@ from connect_core.systems.postgresql.changes import chunks
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
 from connect_core.systems.postgresql.changes.snapshot_requests import request_snapshot
 from connect_core.systems.postgresql.changes.source import PostgresChangesSource, progress_of
+from tests.faults.kit.processes import wait_for
 from tests.postgres_tables import Database
 
 pytestmark = pytest.mark.server
@@ -276,6 +277,9 @@ def test_a_row_that_the_server_does_not_give_holds_up_no_other_table(
 
 
 def log_end(snapshot: Snapshot) -> list[Any]:
+    """The server lets the slot go a moment after whoever has read it is gone."""
+    free = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{0}' AND NOT active"
+    wait_for(lambda: snapshot.database.run(free.format(snapshot.options.slot_name)) == [(1,)], "the slot is free")
     asked = (
         "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('{0}', NULL, NULL, 'proto_version', '1',"
         " 'publication_names', '{0}', 'messages', 'true')"
