@@ -19,8 +19,8 @@ demo: mosquitto ready  ## Airflow moves log files and messages of devices, tasks
 	@$(RUN) -m connect_core.demo $(SECONDS)
 
 # More processes than processors: many tests wait for a clock, or for servers.
-test: ready-for-tests  ## every test, with real servers on free ports of the loopback interface
-	@$(RUN) -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+test: ready-for-tests  ## every mechanism once, with real servers on free ports of the loopback interface
+	@$(RUN) -m pytest --tier test -n 5 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 # mypy keeps one processor busy for half a minute when nothing is cached: the tests run beside it.
 check: ready  ## for daily work: lint, unit tests, and the contract tests that need no server
@@ -40,8 +40,9 @@ mysql: ready-for-tests  ## the tests of MySQL and MariaDB, which meet MariaDB ot
 simulate: ready  ## 10,000 histories of runs in virtual time with everything that can go wrong; SEED=n repeats them
 	@$(RUN) -m tests.simulator --histories $(or $(HISTORIES),10000) $(if $(SEED),--seed $(SEED))
 
-faults: ready-for-tests  ## the whole fault matrix with real servers, two and a half hours; FILES="…" runs some, SEED=n repeats one, AGAIN=1 what failed; writes docs/faults.md
+faults: ready-for-tests  ## all that make test leaves out, and the whole fault matrix, three hours; FILES="…" runs some, SEED=n repeats one, AGAIN=1 what failed; writes docs/faults.md
 	@$(if $(FILES)$(AGAIN),:,$(RUN) -m pytest -q -n 2 --hypothesis-profile thorough -m hypothesis tests/contract tests/unit)
+	@$(if $(FILES)$(AGAIN),:,$(RUN) -m pytest -q --tier rest --require-servers -n 5 --dist loadfile --no-loadscope-reorder)
 	@$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(AGAIN),--again) $(FILES)
 
 attack: mosquitto ready-for-tests  ## chaos against a whole stack through Airflow, compared record by record; SEED=n, SECONDS=n (300)

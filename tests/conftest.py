@@ -16,6 +16,7 @@ pytest_plugins = (
     "tests.distribution",
     "tests.made_ledgers",
     "tests.stages",
+    "tests.tiers",
     "tests.statements",
     "tests.servers",
     "tests.site",
