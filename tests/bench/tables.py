@@ -20,8 +20,8 @@ from pymysql.cursors import SSCursor
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batches
 from tests.bench.bare import PROPERTIES
-from tests.bench.change_streams import Database, postgresql
 from tests.bench.copies import fill, forget
+from tests.bench.logged import Database, mariadb, postgresql
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
@@ -69,7 +69,7 @@ class _Mariadb:
     def __init__(self, server: MariaDB) -> None:
         self.options = {**server.options, "database": "bench"}
         self._lines = server.folder / "lines"
-        with closing(pymysql.connect(**server.options)) as session, session.cursor() as cursor:
+        with closing(pymysql.connect(**server.options, ssl_disabled=True)) as session, session.cursor() as cursor:
             cursor.execute("CREATE DATABASE bench CHARACTER SET utf8mb4")
 
     def make(self, *statements: str) -> None:
@@ -78,7 +78,7 @@ class _Mariadb:
                 cursor.execute(statement)
 
     def connected(self) -> Any:
-        return pymysql.connect(**self.options, charset="utf8mb4", autocommit=True, local_infile=True)
+        return pymysql.connect(**self.options, charset="utf8mb4", autocommit=True, local_infile=True, ssl_disabled=True)
 
     def fill(self, table: str, rows: int) -> None:
         self.make(f"INSERT INTO {table} SELECT seq, repeat('x', 80), seq, repeat('y', 80) FROM seq_1_to_{rows}")
@@ -100,9 +100,7 @@ _Tables = _Postgresql | _Mariadb
 
 def tables(place: Place, rows: int, repeats: int) -> list[Row]:
     with ExitStack() as opened:
-        server = MariaDB(place.folder / "mariadb")
-        server.start()
-        opened.callback(server.kill)
+        server = opened.enter_context(mariadb(place))
         postgres = _Postgresql(opened.enter_context(postgresql(place)))
         return [row for one in (postgres, _Mariadb(server)) for row in _of(place, one, rows, repeats)]
 
