@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.faults.kit.journeys import SHORT_LEASES
 from tests.mariadb import Database as MariaDatabase
 from tests.postgres_tables import Database as PostgresDatabase
@@ -54,6 +56,36 @@ def check_all_rows_come_into_it_when_somebody_asks(site: Site, database: Databas
     assert "20 delivered" in run(site)
     assert ids(database, "latter") == [*range(0, 20, 2 if several else 1)]
     assert "nothing to move" in run(site)
+
+
+def check_what_a_server_that_lagged_has_lost_is_told_and_brought_again(site: Site, database: Database) -> None:
+    """Also of a file that brings nothing more. The way out is the one that the error names."""
+    database.run("CREATE TABLE t (id bigint, name varchar(99))")
+    apply(site, database.sink("t"))
+    for number, name in enumerate(("a.log", "b.log", "c.log")):
+        write(site, *({"id": 100 * number + n, "name": "x"} for n in range(20)), name=name)
+    assert "60 delivered" in run(site)
+    former = "CREATE TABLE former AS SELECT * FROM waybill_markers"
+    database.run(former)
+    write(site, *({"id": n, "name": "x"} for n in range(20, 30)))
+    assert "10 delivered" in run(site)
+    database.run("DELETE FROM t WHERE id BETWEEN 20 AND 29", "DELETE FROM waybill_markers")
+    database.run("INSERT INTO waybill_markers SELECT * FROM former")
+    write(site, {"id": 120, "name": "x"}, name="b.log")
+    said = site.waybill("run", "a", "--engine", "inline", code=5)
+    assert "tells of 20 rows of this partition, up to offset" in said
+    assert f"{site.folder}/a.log" in said
+    assert [number for number in ids(database, "t") if number in (29, 120)] == [120], "others continue"
+    [place] = re.findall(r"set this partition to (\d+)", " ".join(said.split()))
+    (site.folder / "offsets.json").write_text(site.waybill("offsets", "export", "a"))
+    site.waybill("connectors", "delete", "a", "--yes")
+    apply(site, database.sink("t"))
+    site.waybill("offsets", "import", "a", "offsets.json", "--yes")
+    within = site.waybill("offsets", "set", "a", f"{site.folder}/a.log", place, "--yes", code=2)
+    [behind] = re.findall(r"The next record begins at (\d+)", within)
+    site.waybill("offsets", "set", "a", f"{site.folder}/a.log", behind, "--yes")
+    assert "10 delivered" in run(site)
+    assert ids(database, "t") == [*range(30), *range(100, 121), *range(200, 220)]
 
 
 def check_what_a_wrong_document_planned_is_planned_again(site: Site, database: Database) -> None:

@@ -191,6 +191,16 @@ class ByTopic(Protocol):
 
 
 @runtime_checkable
+class Remembering(Protocol):
+    """A sink whose target says how many rows of each partition it has."""
+
+    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Failure]:
+        """Driver, before a run writes: by id those of the partitions with these floors of which the target has fewer
+        rows than are settled, and why nothing may be written. Also of those that bring nothing more, which nobody would
+        look at again."""
+
+
+@runtime_checkable
 class TakesRows(Protocol):
     """A sink of rows with fields. Its batches have the column ROW (`sdk.batches`); of changes `operation` says what
     happened to the row, and the column BEFORE, which may be missing, how it was. What types the fields have is in its

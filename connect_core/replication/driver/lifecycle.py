@@ -11,6 +11,7 @@ A part of a run's driver. The states are kept in the ledger, for whoever looks a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
 from connect_core.ledger import PartitionState
@@ -35,6 +36,7 @@ class Lifecycle:
         self._idle: set[Partition] = set()
         self._waits: dict[Partition, str] = {}
         self._beside: dict[Partition, Failure] = {}
+        self._lacking: dict[Partition, Failure] = {}
         self.aside: dict[Partition, Failure] = {}
 
     # --------------------------------------------------------------------------------------------- what is to be read
@@ -102,6 +104,13 @@ class Lifecycle:
         self._keep({one: _quarantined(failure) for one, failure in new.items()})
         self._say([f"{one.key} is put aside, others continue: {failure.as_error()}" for one, failure in new.items()])
 
+    def lacking(self, failures: Mapping[str, Failure]) -> None:
+        """By id of which partitions the target has lost what was settled: also of one that brings nothing more the run
+        says so in its end."""
+        mine = [one for one in self._task.slots if one.id in failures]
+        where = f"stream {self._task.stream}"
+        self._lacking = {one: replace(failures[one.id], where=f"partition {one.key}, {where}") for one in mine}
+
     def going_on(self, items: Sequence[OpenRange]) -> list[OpenRange]:
         """Those whose partition was not put aside."""
         return [item for item in items if item.range.partition not in self.aside]
@@ -120,7 +129,7 @@ class Lifecycle:
         them left."""
         self._heal(self._idle)
         self._say([f"{one.key}: {why}" for one, why in self._waits.items() if one not in self.aside])
-        if left := {**self._beside, **self.aside}:
+        if left := {**self._beside, **self._lacking, **self.aside}:
             raise put_aside_error({one.key: failure for one, failure in left.items()}, self._task.where())
 
     def _heal(self, partitions: Iterable[Partition]) -> None:

@@ -34,7 +34,7 @@ from connect_core.replication.driver.set_aside import left, left_sentence, sente
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Growing, Sink, Targets
+from connect_core.sdk.sink import Growing, Remembering, Sink, Targets
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version, running
@@ -257,7 +257,10 @@ class TaskContext:
         """Where this task's records go, as it is now."""
         with self.summary.timed("targets"):
             self._seen_topics = self._topics()
-            targets = self.sink.targets(self.task, self.ledger.floors(self.uid, self.stream), self._seen_topics)
+            floors = self.ledger.floors(self.uid, self.stream)
+            targets = self.sink.targets(self.task, floors, self._seen_topics)
+            if isinstance(self.sink, Remembering):
+                self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, floors))
             return replace(targets, by_partition={**targets.by_partition, **self._homes})
 
     def _topics(self) -> dict[str, int]:

@@ -87,7 +87,7 @@ class CommitSink(OneTarget, ABC):
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
         with self.connect() as connection:
-            name = markers.name_of(attempt.uid, wanted.range.stream, wanted.range.partition)
+            name = markers.name_of(attempt.uid, wanted.range.stream, wanted.range.partition.id)
             last = connection.last(name)
             begun = markers.begun(self._decoded(last, name), wanted, settled(wanted, self.target), attempt)
             yield _Writer(connection, self.target, _Fence(connection, self.target, name, last.marker), begun)
@@ -96,7 +96,7 @@ class CommitSink(OneTarget, ABC):
         """The marker is taken over by a commit that shows nothing. When another attempt commits meanwhile, this scan
         fails, and the next one sees what that has done."""
         known = settled(item, self.target)
-        name = markers.name_of(wanted.attempt.uid, item.range.stream, item.range.partition)
+        name = markers.name_of(wanted.attempt.uid, item.range.stream, item.range.partition.id)
         last = connection.last(name)
         kept = self._decoded(last, name)
         try:

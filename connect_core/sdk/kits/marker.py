@@ -16,7 +16,6 @@ from connect_core.sdk.kits import progress, refused_runs
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.progress import ADDED, TargetProgress
 from connect_core.sdk.kits.refused_runs import MAX_RUNS, Runs
-from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
 from connect_core.sdk.values import LIVE, Attempt, Json, OpenRange, Range
 
@@ -124,9 +123,9 @@ def names(text: str, target: str, beside: str = "") -> bool:
         return False
 
 
-def name_of(uid: str, stream: str, partition: Partition) -> str:
+def name_of(uid: str, stream: str, partition_id: str) -> str:
     """Of a partition's marker. Backfills and replays have one of their own."""
-    return f"{uid}/{partition.id}" + ("" if stream == LIVE else f"/{stream}")
+    return f"{uid}/{partition_id}" + ("" if stream == LIVE else f"/{stream}")
 
 
 def name_for(name: str, target: str) -> str:
@@ -185,15 +184,24 @@ def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt
 
 def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
     """Raises TargetChanged where the target has lost rows that were settled."""
+    check_settled(marker, settled, _where(wanted))
+
+
+def check_settled(marker: Marker | None, settled: int, where: str) -> None:
+    """Raises TargetChanged where so many rows were settled, and the target has fewer."""
     count = marker.count if marker is not None else 0
-    if count < settled:
-        raise TargetChanged(
-            f"The target's marker tells of {count:,} rows of this partition, and {settled:,} were settled: the target "
-            "was restored from a backup or emptied, or the document names another one, or another place of the markers",
-            where=_where(wanted),
-            next_step="Correct the document, or restore the target from a backup of its own. Or delete the connector "
-            "and apply it again: under its new id it delivers, also once more, whatever the source still has",
-        )
+    if count >= settled:
+        return
+    end, place = (f", up to offset {marker.position},", f"to {marker.position}") if marker else ("", "to its begin")
+    raise TargetChanged(
+        f"The target's marker tells of {count:,} rows of this partition{end} and {settled:,} were settled: a server"
+        " that lagged took over, the target was restored from a backup or emptied, or the document names another"
+        " one, or another place of the markers",
+        where=where,
+        next_step="Correct the document, or bring back what the target has lost. Or deliver it again: export the"
+        " offsets (waybill offsets export), delete the connector and apply it, import them (waybill offsets import), set"
+        f" this partition {place} (waybill offsets set), and run it",
+    )
 
 
 def check_target(marker: Marker | None, here: TargetIdentity | None, wanted: Range, target: str) -> None:

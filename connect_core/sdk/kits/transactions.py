@@ -9,10 +9,10 @@ stuck, is refused.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,10 @@ from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.kits.refused_runs import MAX_RUNS
 from connect_core.sdk.scan import ScanResult
 from connect_core.sdk.sink import OnRefused, Scan
-from connect_core.sdk.values import Attempt, Delivered, Limit, OpenRange, Range
+from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range
 
+_AT_ONCE = 1_000
+"""So many partitions are asked for in one question."""
 _LATE = "The target takes this row now, but had refused it in an earlier attempt, and has rows that came after it"
 
 
@@ -52,6 +54,14 @@ class TransactionConnection(Protocol):
         """Ends the transaction, if there is one, as though it had not been."""
 
 
+@runtime_checkable
+class Listing(Protocol):
+    """A `TransactionConnection` that says what stands under many names at once."""
+
+    def markers(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Those that there are, by name, without a lock. Asked outside of transactions."""
+
+
 class TransactionSink(OneTarget, ABC):
     """Guarantee: exactly once, where the target keeps what it has committed.
 
@@ -67,6 +77,31 @@ class TransactionSink(OneTarget, ABC):
     @abstractmethod
     def connect(self) -> AbstractContextManager[TransactionConnection]:
         """Opens the target. Raises Unreachable when it does not answer. Leaving the context rolls back."""
+
+    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Failure]:
+        """See `sdk.sink.Remembering`. A connection that does not list its markers says nothing."""
+        mine = [floor for floor in floors if floor.target == self.target and floor.position]
+        lacking: dict[str, Failure] = {}
+        with self.connect() as connection:
+            if not isinstance(connection, Listing):
+                return lacking
+            for begin in range(0, len(mine), _AT_ONCE):
+                lacking |= self._lacking(connection, uid, stream, mine[begin : begin + _AT_ONCE])
+        return lacking
+
+    def _lacking(
+        self, listing: Listing, uid: str, stream: str, floors: Sequence[Floor]
+    ) -> Iterator[tuple[str, Failure]]:
+        names = [markers.name_of(uid, stream, floor.partition_id) for floor in floors]
+        here = [markers.name_for(name, self.target) for name in names]
+        kept = listing.markers([*names, *here])
+        for floor, *places in zip(floors, names, here, strict=True):
+            try:
+                found = [self._decoded(kept[name], name) for name in places if name in kept]
+                marker = next((one for one in found if one.is_of(self.target)), None)
+                markers.check_settled(marker, floor.position, f"partition {floor.partition_id}, stream {stream}")
+            except TargetChanged as error:
+                yield floor.partition_id, Failure.of(error)
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Takes over: what the target holds of each range then is final."""
@@ -101,7 +136,7 @@ class TransactionSink(OneTarget, ABC):
     def _kept(self, connection: TransactionConnection, uid: str, wanted: Range) -> tuple[str, Marker | None]:
         """The name of the marker and what it says, within a transaction that begins here. What is in another target
         says nothing of this one."""
-        name = markers.name_of(uid, wanted.stream, wanted.partition)
+        name = markers.name_of(uid, wanted.stream, wanted.partition.id)
         marker = self._begun(connection, name)
         if marker is None or marker.is_of(self.target):
             return name, marker
@@ -111,7 +146,10 @@ class TransactionSink(OneTarget, ABC):
 
     def _begun(self, connection: TransactionConnection, name: str) -> Marker | None:
         text = connection.begin(name)
-        return None if text is None else Marker.decode(text, f"{self.target}, marker {name}")
+        return None if text is None else self._decoded(text, name)
+
+    def _decoded(self, text: str, name: str) -> Marker:
+        return Marker.decode(text, f"{self.target}, marker {name}")
 
 
 class _Writer:

@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 import pytest
 
 from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
+from connect_core.sdk.kits.transactions import Listing
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import Scan, Sink, Writer
+from connect_core.sdk.sink import Remembering, Scan, Sink, Writer
 from connect_core.sdk.testing.deaths import left_by_a_dead_process
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
@@ -27,7 +28,7 @@ from connect_core.sdk.testing.refused_rows import RefusedRowsContract
 from connect_core.sdk.testing.sink_content import ContentCase, ContentContract, deliver
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, leaving_files_open, spread
-from connect_core.sdk.values import LIVE, Bounds, OpenRange
+from connect_core.sdk.values import LIVE, Bounds, Floor, OpenRange
 
 ROWS = 40
 _STANDSTILL_S = 0.3
@@ -358,7 +359,22 @@ class MarkerContract(RefusingContract):
 
 
 class TransactionContract(MarkerContract, RefusedRowsContract):
-    pass
+    def test_what_the_target_has_lost_is_told_also_where_nothing_more_comes(self, target: ContentCase) -> None:
+        """Of a connection that lists its markers (`Listing`)."""
+        ledger = SettledState(target)
+        ledger.attempt(ROWS, settle_at=ROWS)
+        sink = target.sink()
+        with sink.connect() as connection:  # type: ignore[attr-defined]
+            if not isinstance(connection, Listing):
+                pytest.skip("its connection lists no markers")
+        assert isinstance(sink, Remembering)
+        [floor] = ledger.floors.values()
+        others = [Floor(f"other-{number}", floor.target, number % 2) for number in range(2_500)]
+        assert sink.lacking(ledger.uid, LIVE, [floor]) == {}
+        lacking = sink.lacking(ledger.uid, LIVE, [*others, floor._replace(position=floor.position + 1)])
+        assert lacking.keys() == {floor.partition_id, *(one.partition_id for one in others if one.position)}
+        said = str(lacking[floor.partition_id].as_error())
+        assert f"tells of {ROWS:,} rows of this partition, up to offset {ROWS}, and {ROWS + 1:,} were settled" in said
 
 
 class _Overtaking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Literal
 
@@ -127,6 +127,12 @@ class MysqlConnection:
             cursor.execute(f"SELECT marker FROM {self._markers} WHERE name = %s FOR UPDATE", (name.encode(),))
             [marker] = cursor.fetchone() or ("",)
         return str(marker) or None
+
+    def markers(self, names: Sequence[str]) -> Mapping[str, str]:
+        with understood(self._where), self._database.cursor() as cursor:
+            asked = f"SELECT name, marker FROM {self._markers} WHERE marker <> '' AND name IN %s"
+            cursor.execute(asked, ([name.encode() for name in names],))
+            return {name.decode() if isinstance(name, bytes) else name: marker for name, marker in cursor.fetchall()}
 
     def write(self, records: pa.RecordBatch) -> None:
         """Of several tables, what is said of rows says which one it is."""

@@ -107,8 +107,8 @@ def make_markers(database: connection, markers: str, where: str) -> None:
 
 
 class PostgresConnection:
-    """A `sdk.kits.transactions.TransactionConnection`, and `sdk.kits.identity.Identified`. `tables` are by whole name,
-    the sink's own first."""
+    """A `sdk.kits.transactions.TransactionConnection` and `Listing`, and `sdk.kits.identity.Identified`. `tables` are
+    by whole name, the sink's own first."""
 
     def __init__(
         self,
@@ -157,6 +157,11 @@ class PostgresConnection:
             cursor.execute(f"SELECT marker FROM {self._markers} WHERE name = %s", (name,))
             row = cursor.fetchone()
         return str(row[0]) if row else None
+
+    def markers(self, names: Sequence[str]) -> Mapping[str, str]:
+        with understood(self._where), self._database.cursor() as cursor:
+            cursor.execute(f"SELECT name, marker FROM {self._markers} WHERE name = ANY(%s)", ([*names],))
+            return dict(cursor.fetchall())
 
     def write(self, records: pa.RecordBatch) -> None:
         """What tables check at the end of a transaction they check here, while it can be said which row is at fault,

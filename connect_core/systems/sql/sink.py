@@ -91,8 +91,8 @@ def _writer(database: sa.Connection, options: SqlSinkOptions, where: str) -> Sql
 
 
 class SqlConnection:
-    """A `sdk.kits.transactions.TransactionConnection`. `tables` are by whole name, the sink's own first; `version` is
-    what `schema_version` said when they were looked at."""
+    """A `sdk.kits.transactions.TransactionConnection` and `Listing`. `tables` are by whole name, the sink's own first;
+    `version` is what `schema_version` said when they were looked at."""
 
     def __init__(
         self,
@@ -114,6 +114,11 @@ class SqlConnection:
         own one is in the marker: none of these is made again when it is gone."""
         beside = {name: _NAMED._replace(has_rows=name in self._with_rows) for name in [*self._tables][1:]}
         return TargetIdentity("", "", beside=beside)
+
+    def markers(self, names: Sequence[str]) -> Mapping[str, str]:
+        with understood(self._where), self._database.begin():
+            asked = sa.select(self._name, self._marker).select_from(self._markers).where(self._name.in_(names))
+            return {name: marker for name, marker in self._database.execute(asked) if marker not in (None, NO_MARKER)}
 
     def begin(self, name: str) -> str | None:
         """Of SQLite whoever begins has the whole file; else the marker is locked, and made where there is none."""

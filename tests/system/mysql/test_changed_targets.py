@@ -31,6 +31,10 @@ def test_what_a_wrong_document_planned_is_planned_again(bare_site: Site, databas
     table_targets.check_what_a_wrong_document_planned_is_planned_again(bare_site, database)
 
 
+def test_what_a_server_that_lagged_has_lost_is_told_and_brought_again(bare_site: Site, database: Database) -> None:
+    table_targets.check_what_a_server_that_lagged_has_lost_is_told_and_brought_again(bare_site, database)
+
+
 def test_a_corrected_document_counts_after_a_kill(bare_site: Site, database: Database) -> None:
     table_targets.check_a_corrected_document_counts_after_a_kill(bare_site, database)
 
