@@ -199,8 +199,8 @@ def check_settled(marker: Marker | None, settled: int, where: str) -> None:
         " one, or another place of the markers",
         where=where,
         next_step="Correct the document, or bring back what the target has lost. Or deliver it again: export the"
-        " offsets (waybill offsets export), delete the connector and apply it, import them (waybill offsets import), set"
-        f" this partition {place} (waybill offsets set), and run it",
+        " offsets (waybill offsets export), delete the connector and apply it, import them (waybill offsets import),"
+        f" set this partition {place} (waybill offsets set), and run it",
     )
 
 

@@ -11,27 +11,33 @@ from psycopg2.extensions import connection, cursor
 from psycopg2.extras import LogicalReplicationConnection
 
 from connect_core.systems.postgresql.changes.options import PostgresChangesOptions
-from connect_core.systems.postgresql.failures import reached
+from connect_core.systems.postgresql.failures import left_out, reached
 from connect_core.systems.postgresql.options import PostgresOptions, PostgresSinkOptions
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds: a server that has vanished is noticed within half a minute."""
-_END_WITH_CLIENT = """
-SELECT set_config(name, '1000', false) FROM pg_settings
-WHERE name = 'client_connection_check_interval' AND version() !~ '(Visual|mingw|cygwin)'
+_ENDS_WITH_CLIENT = "client_connection_check_interval"
+_BEGUN = f"""
+SELECT lower(name), CASE WHEN name <> '{_ENDS_WITH_CLIENT}' OR version() ~ '(Visual|mingw|cygwin)' THEN setting
+                         ELSE set_config(name, '1000', false) END
+FROM pg_settings WHERE lower(name) = ANY(%s)
 """
-"""A statement ends within a second of the process that waits for it: that of a lane which was ended would go on, and
-hold its locks. Servers before 14, and on Windows, cannot do so."""
+"""What holds in the session. And a statement ends within a second of the process that waits for it: that of a lane
+which was ended would go on, and hold its locks. Servers before 14, and on Windows, cannot do so."""
 
 
 def connected(options: PostgresOptions, where: str) -> connection:
     """Transactions are begun and ended by the caller's statements alone. Raises Unreachable and ConfigError."""
     with reached(where):
-        database = psycopg2.connect(**_access(options), options=_settings(options))
+        database = psycopg2.connect(**_access(options), options=_as_words(_settings(options)))
         database.autocommit = True
-        with database.cursor() as setting:
-            setting.execute(_END_WITH_CLIENT)
+        with database.cursor() as asking:
+            asking.execute(_BEGUN, ([*_settings(options), _ENDS_WITH_CLIENT],))
+            holds = dict(asking.fetchall())
+    if others := [name for name, value in _settings(options).items() if not holds.get(name, "").startswith(value)]:
+        database.close()
+        raise left_out(others, where)
     return database
 
 
@@ -52,7 +58,7 @@ def replicating(options: PostgresChangesOptions, where: str) -> LogicalReplicati
     """A connection that follows the log. Raises Unreachable and ConfigError."""
     with reached(where):
         return psycopg2.connect(
-            **_access(options), options=_settings(options), connection_factory=LogicalReplicationConnection
+            **_access(options), options=_as_words(_settings(options)), connection_factory=LogicalReplicationConnection
         )
 
 
@@ -71,7 +77,7 @@ def _access(options: PostgresOptions) -> dict[str, Any]:
     }
 
 
-def _settings(options: PostgresOptions) -> str:
+def _settings(options: PostgresOptions) -> dict[str, str]:
     """Values are written in forms that do not depend on settings; a transaction of a process that stands still is
     ended by the server."""
     said = {
@@ -94,7 +100,11 @@ def _settings(options: PostgresOptions) -> str:
             "lock_timeout": str(max(1, lock)),
             "idle_in_transaction_session_timeout": str(max(1, statement)),
         }
-    return " ".join(f"-c {name}={value}" for name, value in said.items())
+    return said
+
+
+def _as_words(settings: dict[str, str]) -> str:
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
 def _tls(options: PostgresOptions) -> dict[str, Any]:

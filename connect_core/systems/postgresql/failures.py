@@ -6,7 +6,7 @@ https://www.postgresql.org/docs/15/errcodes-appendix.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg2
@@ -27,6 +27,8 @@ _ACCESS = {"28000": "The login was refused", "28P01": "The login was refused", "
 _NO_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'FATAL:  role "')
 _NO_DATABASE = 'FATAL:  database "'
 _NO_TLS = ("SSL", "certificate", "private key file")
+_POOLER = "unsupported startup parameter"
+_NO_POOLER = "Name host and port of the server itself, behind the pooler: sessions are kept, and few"
 _FORBIDDEN, _UNSUPPORTED = "42501", ("0A000", "42809")
 _FOREIGN_KEY = "23503"
 _NOT_THERE = ": a row that it needs is not there, or is in a part of its batch that was refused, too"
@@ -60,8 +62,16 @@ def reached(where: str) -> Iterator[None]:
         raise meaning(error, where) if error.pgcode else _out_of_reach(str(error), where) from None
 
 
+def left_out(settings: Sequence[str], where: str) -> ConfigError:
+    """Values would be read and written in other forms than the ones that are documented."""
+    words = f"The session does not have the settings that it was begun with ({', '.join(settings)})"
+    return ConfigError(f"{words}: a connection pooler leaves them out", where=where, next_step=_NO_POOLER)
+
+
 def _out_of_reach(said: str, where: str) -> WaybillError:
     words = " ".join(said.split())
+    if _POOLER in said:
+        return ConfigError(f"A connection pooler answers: {words}", where=where, next_step=_NO_POOLER)
     if any(one in said for one in _NO_LOGIN):
         step = "Correct user or password, or what pg_hba.conf of the server lets in"
         return ConfigError(f"The login was refused: {words}", where=where, next_step=step)
@@ -112,6 +122,9 @@ def meaning(error: psycopg2.Error, where: str) -> WaybillError:
         return Refused("The server does not do that with this table", where=where, next_step=step)
     if state in _BUSY:
         return Unreachable(_BUSY[state], where=where)
+    if not state and isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
+        step = "See whether the server runs; the next attempt finishes what was begun"
+        return Unreachable("The connection to the database was lost", where=where, next_step=step)
     named = f": {_kind(error)}" if state else ""
     return Unreachable(f"The database does not answer as it should{named}", where=where)
 

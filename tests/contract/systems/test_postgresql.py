@@ -16,7 +16,7 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import Retriable
+from connect_core.errors import ConfigError, Retriable
 from connect_core.sdk.batches import ROW
 from connect_core.sdk.sink import Sink
 from connect_core.sdk.testing import driving
@@ -25,8 +25,11 @@ from connect_core.sdk.testing.sinks import SimpleCase
 from connect_core.sdk.values import Json
 from connect_core.stack import processes
 from connect_core.systems import sink
+from connect_core.systems.postgresql.connecting import connected
+from connect_core.systems.postgresql.options import PostgresSinkOptions
 from connect_core.work import Side
 from tests.contract.systems.rows import of_rows
+from tests.postgres_pooler import pooled
 
 pytestmark = pytest.mark.server
 
@@ -120,6 +123,14 @@ def test_a_column_that_a_key_includes_is_none_of_it(postgres_url: str) -> None:
             connection.write(driving.records([b"x"]).append_column(ROW, rows))
             connection.commit("a", "")
     assert case.run(f"SELECT * FROM {table}") == [(1, "second")]
+
+
+def test_a_session_without_its_settings_is_left(postgres_url: str) -> None:
+    """Times would come in the server's zone, and floats with fewer digits."""
+    options = {**options_of(postgres_url), "table": "t"}
+    with pooled(options) as through, pytest.raises(ConfigError, match=r"statement_timeout.*a connection pooler"):
+        connected(PostgresSinkOptions.model_validate(through), "here")
+    connected(PostgresSinkOptions.model_validate(options), "here").close()
 
 
 _WAITS = """
