@@ -122,6 +122,32 @@ def test_a_replica_takes_over_beside_busy_writers(
     following.check(row)
 
 
+@pytest.mark.parametrize("step", ["planned", "lane-started", "batch-written", "before-receipt", "executed"])
+def test_a_process_and_its_server_are_killed_together(
+    bare_site: Site, pair: tuple[MariaDB, MariaDB], row: FaultRow, request: pytest.FixtureRequest, step: str
+) -> None:
+    """What was begun has places of the former log; the file has no line of it that counts."""
+    bare_site.settings.update(SHORT_LEASES)
+    first, second = pair
+    following = followed(bare_site, Database(first), "file", request)
+    where = f"changes of {type(first).__name__} → file"
+    row.describe(f"SIGKILL at {step}, and of the server; its replica takes over", where=where, database="SQLite")
+    following.database.run(*TABLES)
+    following.apply()
+    assert following.attempt() == 0
+    following.database.run(*(f"INSERT INTO orders VALUES ({one}, 'x')" for one in range(50)))
+    mysql_replicas.caught_up(second, first)
+    bare_site.fault(step)
+    assert following.attempt() != 0
+    first.kill()
+    row.strikes()
+    mysql_replicas.stop_following(second)
+    following.database = Database.of(second, following.database.name)
+    following.apply()
+    assert following.attempt() == 0
+    following.check(row)
+
+
 @pytest.mark.fault(costly=True)
 def test_a_replica_takes_over_while_rows_are_read(
     bare_site: Site,

@@ -40,7 +40,10 @@ class DatabaseOptions(BaseModel):
     user: str = Field(min_length=1, description="Who writes", examples=["waybill"])
     password: str = Field(default="", description="Of that user, by reference", examples=["${env:SHOP_PASSWORD}"])
     tls: bool = Field(
-        default=False, description="Encrypted, with the server's certificate and name checked", examples=[True]
+        default=False,
+        description="Encrypted, with the server's certificate and name checked. Without it a server that can encrypt"
+        " does, and may be anyone",
+        examples=[True],
     )
     tls_ca: TlsCa = ""
     tls_certificate: TlsCertificate = ""
