@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from connect_core.errors import WireFormatError
 
-MAX_ENTRIES = 4_000
-"""Above 32,767 the broker damages the queue."""
+MAX_ENTRIES = 1_000
+"""Above 32,767 the broker damages the queue; more than about 1,000 gains nothing."""
 MAX_BATCH_BYTES = 3 * 1024 * 1024
 """The broker's own default limit is 4 MiB."""
 MAX_PROPERTIES_BYTES = 32_000
