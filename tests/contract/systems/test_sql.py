@@ -89,7 +89,7 @@ class TestTheTable(TransactionContract):
 
 @pytest.mark.server
 class TestATableOfAServer(TransactionContract):
-    steps, deaths = 12, 4
+    steps, deaths, calls = 6, 2, 3
 
     @pytest.fixture
     def target(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> ServerCase:

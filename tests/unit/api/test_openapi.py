@@ -26,7 +26,7 @@ OPERATIONS = sorted(
     for method in item
     if method in ("get", "put", "post", "patch", "delete")
 )
-_EXAMPLES = 10
+_EXAMPLES = max(4, settings().max_examples // 25)
 """Of each route and way to make them."""
 _REFUSED = "Invalid HTTP request received."
 """Of the listener: an address of more than 64 KB comes to no route."""
