@@ -148,7 +148,7 @@ class MysqlChangesSource(ChangeSource):
             f" that were read of the former one, and no others (the last one is {read.gtid})"
         )
         gap = Gap(incarnation, begin, begin, reason, warns=True)
-        return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True, moved=True)
+        return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True)
 
     def _with_joined(self, asking: Cursor, seen: Bounds, progress: SnapshotProgress) -> Bounds:
         """When the document names others than before: rows of those that join it come behind the others. What there is
