@@ -62,19 +62,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def of_make_test(tests: Sequence[Collected], named: Collection[str]) -> list[bool]:
     """Of each of all tests, in order. `named` are those that guards name, by function or by choice."""
     functions_named = {name.partition("[")[0] for name in named}
-    first_choices = {test.function: test.name for test in reversed(tests)}
     first_functions = {test.file: test.function for test in reversed(tests)}
-    first_tests = {test.file: test.name for test in reversed(tests)}
+    others = [test for test in reversed(tests) if not test.is_fault]  # a choice that costs much is marked as a fault
+    first_choices = {test.function: test.name for test in others}
+    first_tests = {test.file: test.name for test in others}
 
     def is_chosen(test: Collected) -> bool:
-        is_first = first_choices[test.function] == test.name
+        is_first = first_choices.get(test.function) == test.name
         if test.name.startswith(_WHOLE) or test.name in named:
             return True
         if test.name.startswith(_CONTRACT):
             return is_first or not test.needs_server
         if test.is_fault:
             return test.function in functions_named or test.function == first_functions[test.file]
-        return first_tests[test.file] == test.name or (is_first and test.function in named)
+        return first_tests.get(test.file) == test.name or (is_first and test.function in named)
 
     return [is_chosen(test) for test in tests]
 

@@ -47,6 +47,11 @@ def test_of_a_contract_each_choice_without_a_server_and_else_one() -> None:
     assert chosen(*CONTRACT, named=frozenset({names[4]})) == [names[0], names[1], names[3], names[4]]
 
 
+def test_a_choice_that_costs_much_is_not_the_one() -> None:
+    costly, cheap = of("tests/contract/test_b.py::test_one[1]", fault=True), of("tests/contract/test_b.py::test_one[2]")
+    assert chosen(costly, cheap) == [cheap.name]
+
+
 def test_the_choice_of_a_fault_is_left_to_its_seed() -> None:
     one_x, one_y, two_x = (test.name for test in FAULTS)
     assert chosen(*FAULTS) == [one_x, one_y]
