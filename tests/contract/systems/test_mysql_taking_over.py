@@ -4,8 +4,6 @@ that cannot be proven."""
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,36 +209,11 @@ def test_a_server_that_calls_itself_otherwise_goes_on(pair: Pair) -> None:
     server.start()
     pair.first = stream.database = Database.of(server, pair.first.name)
     pair.insert(4)
-    [said] = stream.reads()
-    assert "no others" in said
+    assert stream.reads() == []
     assert stream.ids == [1, 2, 3, 4]
     assert at is not None
     assert stream.at is not None
-    assert stream.at.incarnation == at.incarnation + 1, "what is behind this place may have other places by now"
-
-
-def test_a_server_that_gives_out_numbers_again_is_told_of(pair: Pair, tmp_path: Path) -> None:
-    """It was restored from a backup, on another machine; who has kept its id has transactions of the same numbers."""
-    server, stream = pair.first.server, pair.stream
-    pair.insert(1)
-    stream.reads()
-    server.kill()
-    backup = tmp_path / "backup"
-    subprocess.run(("cp", "-a", server.folder / "data", backup), check=True)  # with its owner
-    server.start()
-    pair.insert(2, 3)
-    stream.reads()
-    server.kill()
-    time.sleep(1.1)  # MariaDB logs whole seconds
-    shutil.rmtree(server.folder / "data")
-    subprocess.run(("cp", "-a", backup, server.folder / "data"), check=True)
-    server.port = ports.free()
-    server.start()
-    pair.first = stream.database = Database.of(server, pair.first.name)
-    pair.insert(102, 103, 104)
-    [said] = stream.reads()
-    assert ("it has another transaction" if type(server) is MariaDB else "is another file now") in said
-    assert stream.ids == [1, 2, 3]
+    assert stream.at.incarnation == at.incarnation
 
 
 def wait_for_row(database: Database, number: int) -> None:

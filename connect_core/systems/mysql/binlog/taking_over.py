@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -18,7 +17,6 @@ from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles, 
 
 _STATES = (log_events.PREVIOUS_GTIDS, log_events.GTID_LIST)
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
-NO_GTIDS = "has transactions without a GTID (gtid_mode), or with a tag"
 _MOST = 200
 """Characters of GTIDs that a sentence has."""
 
@@ -67,32 +65,17 @@ class OtherLog(NamedTuple):
             boundaries = self._boundaries(self.files.names[number])
             first = next(boundaries)
             if first.state is None:
-                raise Unprovable(f"{first.file} {NO_GTIDS}")
+                raise Unprovable(f"{first.file} has transactions without a GTID, or with a tag")
             if first.state.is_within(read):
                 return number, _behind(read, first, boundaries)
             beyond = read.lacks(first.state) or first.state.text
         raise Unprovable(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
 
-    def check_same(self, number: int, gtid: str, at_s: int) -> None:
-        """A server that was restored from a backup gives out numbers again that were read with other transactions: the
-        last one that was read has the moment that it had, wherever it is logged. One that was purged is not looked for.
-        Raises Unprovable."""
-        for one in sorted((one for one in self.files.sizes if one <= number), reverse=True) if at_s else ():
-            with self._log(self.files.names[one]) as log:
-                moments = [event.at_s for event in _until_its_end(log, self.files.names[one]) if _begins(event, gtid)]
-            if moments and moments[0] != at_s:
-                raise Unprovable(f"it has another transaction {gtid} than the one that was read: was it restored?")
-            if moments:
-                return
-
     def _boundaries(self, name: str) -> Iterator[PlaceFound]:
         """Of one file: where each transaction begins, and where the last one ends."""
-        with self._log(name) as log:
-            yield from boundaries_of(log, name)
-
-    def _log(self, name: str) -> AbstractContextManager[Iterator[LogEvent]]:
         reader = self.options.reader_id + 1
-        return log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server)
+        with log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server) as log:
+            yield from boundaries_of(log, name)
 
 
 def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) -> PlaceFound:
@@ -106,15 +89,17 @@ def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) ->
             raise Unprovable("its log has what was read in another order")
         place = following
     if place.state is None:
-        raise Unprovable(f"{place.file} {NO_GTIDS}")
+        raise Unprovable(f"{place.file} has transactions without a GTID, or with a tag")
     return place
 
 
 def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
     at = PlaceFound(name, 0, FIRST_EVENT, 0, None)
-    for event in Unpacking(name, 0).events(_until_its_end(log, name)):
+    for event in Unpacking(name, 0).events(log):
         if event.kind == log_events.FORMAT:
             at = at._replace(created=event.at_s)
+        if event.kind in _IDLE or (event.kind == log_events.ROTATE and log_events.next_file(event) != name):
+            break
         if event.kind in log_events.BEGINS:
             yield at
             at = at._replace(state=at.state.behind(log_events.gtid_of(event)) if at.state else None)
@@ -123,18 +108,6 @@ def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
         if event.is_in_file and not event.is_packed:
             at = at._replace(at=event.end, ahead=event.ahead)
     yield at
-
-
-def _until_its_end(log: Iterator[LogEvent], name: str) -> Iterator[LogEvent]:
-    """The events of this file that are there."""
-    for event in log:
-        if event.kind in _IDLE or (event.kind == log_events.ROTATE and log_events.next_file(event) != name):
-            return
-        yield event
-
-
-def _begins(event: LogEvent, gtid: str) -> bool:
-    return event.kind in log_events.BEGINS and log_events.gtid_of(event) == gtid
 
 
 def short(text: str) -> str:
