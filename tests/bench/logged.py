@@ -123,7 +123,7 @@ class MariaDatabase:
                 cursor.execute(statement)
 
     def connected(self) -> Any:
-        return pymysql.connect(**self.options, charset="utf8mb4", autocommit=True, ssl_disabled=True)
+        return pymysql.connect(**self.options, charset="utf8mb4", autocommit=True, local_infile=True, ssl_disabled=True)
 
     def made(self, table: str) -> None:
         self.run(f"CREATE TABLE {table} {_TABLE}")

@@ -15,13 +15,12 @@ from itertools import count
 from typing import Any
 
 import orjson
-import pymysql
 from pymysql.cursors import SSCursor
 
 from connect_core.rocketmq import Client, ClientOptions, encode_batches
 from tests.bench.bare import PROPERTIES
 from tests.bench.copies import fill, forget
-from tests.bench.logged import Database, mariadb, postgresql
+from tests.bench.logged import Database, MariaDatabase, mariadb, postgresql
 from tests.bench.measures import compared
 from tests.bench.place import Place, Timed
 from tests.bench.telling import Row
@@ -67,18 +66,9 @@ class _Mariadb:
     name, system = "MariaDB", "mysql"
 
     def __init__(self, server: MariaDB) -> None:
-        self.options = {**server.options, "database": "bench"}
-        self._lines = server.folder / "lines"
-        with closing(pymysql.connect(**server.options, ssl_disabled=True)) as session, session.cursor() as cursor:
-            cursor.execute("CREATE DATABASE bench CHARACTER SET utf8mb4")
-
-    def make(self, *statements: str) -> None:
-        with closing(self.connected()) as session, session.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-
-    def connected(self) -> Any:
-        return pymysql.connect(**self.options, charset="utf8mb4", autocommit=True, local_infile=True, ssl_disabled=True)
+        database = MariaDatabase(server)
+        self.options, self._lines = database.options, server.folder / "lines"
+        self.make, self.connected = database.run, database.connected
 
     def fill(self, table: str, rows: int) -> None:
         self.make(f"INSERT INTO {table} SELECT seq, repeat('x', 80), seq, repeat('y', 80) FROM seq_1_to_{rows}")

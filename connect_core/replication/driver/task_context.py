@@ -260,7 +260,9 @@ class TaskContext:
             floors = self.ledger.floors(self.uid, self.stream)
             targets = self.sink.targets(self.task, floors, self._seen_topics)
             if isinstance(self.sink, Remembering):
-                self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, floors))
+                mine = {partition.id for partition in self.slots}
+                own = [floor for floor in floors if floor.partition_id in mine]
+                self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, own))
             return replace(targets, by_partition={**targets.by_partition, **self._homes})
 
     def _topics(self) -> dict[str, int]:
