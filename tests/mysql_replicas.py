@@ -57,6 +57,10 @@ def stop_following(replica: MariaDB) -> None:
     sql(replica, _STOPS[type(replica)])
 
 
+def go_on_following(replica: MariaDB) -> None:
+    sql(replica, _FOLLOWS[type(replica)][-1])
+
+
 def caught_up(replica: MariaDB, server: MariaDB, *, at_least: bool = False) -> None:
     """Returns when the replica has what the server has now; `at_least` while others write."""
     wanted, until = _state(server), time.monotonic() + _LATEST_S

@@ -102,6 +102,7 @@ class Bounds:
     `end` is as far as the source has looked, and more was there already: such a run goes on to that. `waits` is why
     something that was there does not come yet, a sentence: the run says it when it ends, and a later one brings it.
     `beside` is why a part of what was there cannot be read though the rest can: that is moved, then the run fails.
+    `moved`: from `begin` on is what came behind the position, in another log with other offsets; nothing is between.
     `failure` is why this partition cannot be read now though the others can; nothing else here counts then.
     """
 
@@ -119,6 +120,7 @@ class Bounds:
     partial: bool = False
     waits: str = ""
     beside: Failure | None = None
+    moved: bool = False
     failure: Failure | None = None
 
     @classmethod

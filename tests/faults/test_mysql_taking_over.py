@@ -15,6 +15,7 @@ import pytest
 from tests import mysql_replicas
 from tests.faults.kit import attempts
 from tests.faults.kit.following import Following, followed
+from tests.faults.kit.fronts import Front, both_ways
 from tests.faults.kit.journeys import SHORT_LEASES
 from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
@@ -120,6 +121,33 @@ def test_a_replica_takes_over_beside_busy_writers(
         return
     assert code == 0
     following.check(row)
+
+
+@pytest.mark.parametrize("step", ["planned", "lane-started", "batch-written", "before-receipt", "executed"])
+def test_a_process_and_its_server_are_killed_together(
+    bare_site: Site, pair: tuple[MariaDB, MariaDB], row: FaultRow, request: pytest.FixtureRequest, step: str
+) -> None:
+    """What was begun has places of the former log; the file has no line of it that counts."""
+    bare_site.settings.update(SHORT_LEASES)
+    first, second = pair
+    following = followed(bare_site, Database(first), "file", request)
+    where = f"changes of {type(first).__name__} → file"
+    row.describe(f"SIGKILL at {step}, and of the server; its replica takes over", where=where, database="SQLite")
+    following.database.run(*TABLES)
+    with closing(Front(("127.0.0.1", first.port), both_ways)) as address:
+        following.database.options["port"] = address.port
+        following.apply()
+        assert following.attempt() == 0
+        following.database.run(*(f"INSERT INTO orders VALUES ({one}, 'x')" for one in range(50)))
+        mysql_replicas.caught_up(second, first)
+        bare_site.fault(step)
+        assert following.attempt() != 0
+        first.kill()
+        row.strikes()
+        mysql_replicas.stop_following(second)
+        address.lead_to(("127.0.0.1", second.port))
+        assert following.attempt() == 0
+        following.check(row)
 
 
 @pytest.mark.fault(costly=True)

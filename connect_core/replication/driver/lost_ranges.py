@@ -65,6 +65,8 @@ class LostRange:
         """Where all that the plan saw was read, the attempt may have seen more of it."""
         if not self.seen.gaps:
             return "gone"
+        if self.seen.moved:
+            return f"{self.seen.gaps[-1].reason}; how much the target has of what was begun before that, nobody can say"
         return self.seen.gaps[-1].reason if self.seen.gaps[-1].loses else "deleted"
 
     def _closes_at(self) -> int:
@@ -72,6 +74,11 @@ class LostRange:
         wanted, seen = self.item.range, self.seen.begin
         all_lost = self._behind() or _ends_before(wanted, self.seen)
         return self._covered() if all_lost else max(seen, self._found().prefix.within(wanted.begin, wanted.end))
+
+    def is_whole_elsewhere(self) -> bool:
+        """Whether the source has all of it by other offsets, and the target certainly nothing that counts: whoever
+        writes next moves bytes aside that nobody can place."""
+        return self.seen.moved and replace(self._found(), unplaced=0, unplaced_records=0).has_nothing
 
     def unplaced(self) -> int:
         """Bytes in the target of which nobody can say whether they are of this range."""

@@ -7,6 +7,7 @@ ahead in the target.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from connect_core.errors import Failure, PartitionUnreachable, PipelineChanged, 
 from connect_core.ledger import FloorsBeside, target_lease_id
 from connect_core.observe import Step
 from connect_core.pipeline.digest import pipeline_digest
+from connect_core.replication.driver.empty_receipt import empty_receipt
 from connect_core.replication.driver.errors import bytes_unplaced, records_gone
 from connect_core.replication.driver.ledger_batches import in_batches
 from connect_core.replication.driver.lost_ranges import LostRange, closed_from_target, ends, lost_ranges
@@ -103,6 +105,7 @@ def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRang
         bounds = _bounds(task, items, begins)
     task.lifecycle.put_aside({one: seen.failure for one, seen in bounds.items() if seen.failure and one in begins})
     items = task.lifecycle.going_on(items)
+    items = _without_moved(task, items, bounds)
     task.lifecycle.put_aside(_not_accepted(task, lost_ranges(items, bounds)))
     items = task.lifecycle.going_on(items)
     lost = lost_ranges(items, bounds)
@@ -111,6 +114,23 @@ def without_lost(task: TaskContext, items: Sequence[OpenRange]) -> list[OpenRang
     task.settle(items, [Outcome(one.item.id, one.receipt()) for one in lost])
     settled = {one.item.id for one in lost}
     return _with_ends(task, [item for item in items if item.id not in settled], bounds)
+
+
+def _without_moved(
+    task: TaskContext, items: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]
+) -> list[OpenRange]:
+    """Closes at their begins the ranges that are planned anew by the offsets of another log. Of several of a partition
+    nobody has asked where each one begins there."""
+    counted = Counter(item.range.partition for item in items)
+    moved = [one for one in lost_ranges(items, bounds) if one.is_whole_elsewhere()]
+    closed = {one.item.id: one.item for one in moved if counted[one.item.range.partition] == 1}
+    task.settle(list(closed.values()), [Outcome(one, empty_receipt(item)) for one, item in closed.items()])
+    for item in closed.values():
+        key = item.range.partition.key
+        task.context.listener.log(
+            f"{key}: another server has all that was begun, and the target nothing: it is read there"
+        )
+    return [item for item in items if item.id not in closed]
 
 
 def _bounds(

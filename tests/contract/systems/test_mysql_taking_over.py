@@ -4,11 +4,16 @@ that cannot be proven."""
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pymysql.cursors import Cursor
 
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
@@ -22,6 +27,8 @@ from tests.mariadb import Database, MariaDB
 from tests.mysql import MySQL
 
 pytestmark = pytest.mark.server
+
+LONG_S = 20.0
 
 
 class Stream:
@@ -118,6 +125,30 @@ def test_reading_goes_on_behind_what_was_read(pair: Pair) -> None:
     assert pair.stream.ids == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("INSERT INTO orders VALUES (2)",),
+        ("CREATE TABLE others (id int)",),
+        ("XA START 'x'", "INSERT INTO orders VALUES (2)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"),
+    ],
+    ids=["rows", "DDL", "XA"],
+)
+def test_a_replica_that_was_late_has_the_same_last_transaction(pair: Pair, statements: tuple[str, ...]) -> None:
+    """It notes when the server began it, not when it came there."""
+    mysql_replicas.stop_following(pair.second.server)
+    with closing(pair.first.connected()) as session, closing(session.cursor()) as one:
+        for statement in statements:
+            one.execute(statement)
+    pair.stream.reads()
+    read = [*pair.stream.ids]
+    time.sleep(2.1)  # a moment of the log is a second
+    mysql_replicas.go_on_following(pair.second.server)
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == read
+
+
 def test_all_that_was_read_is_there_and_nothing_else(pair: Pair) -> None:
     pair.insert(1)
     pair.stream.reads()
@@ -209,11 +240,61 @@ def test_a_server_that_calls_itself_otherwise_goes_on(pair: Pair) -> None:
     server.start()
     pair.first = stream.database = Database.of(server, pair.first.name)
     pair.insert(4)
-    assert stream.reads() == []
+    [said] = stream.reads()
+    assert "no others" in said
     assert stream.ids == [1, 2, 3, 4]
     assert at is not None
     assert stream.at is not None
-    assert stream.at.incarnation == at.incarnation
+    assert stream.at.incarnation == at.incarnation + 1, "what is behind this place may have other places by now"
+
+
+def test_others_write_to_the_server_that_has_taken_over(pair: Pair) -> None:
+    """Its log does not end while that is looked at, and what was read is in the file before."""
+    pair.insert(1)
+    pair.catch_up()
+    pair.stream.reads()
+    mysql_replicas.stop_following(pair.second.server)
+    pair.first.server.kill()
+    pair.second.run("FLUSH BINARY LOGS", "CREATE TABLE others (id int PRIMARY KEY AUTO_INCREMENT)")
+    pair.stream.database, stop = pair.second, threading.Event()
+    with closing(pair.second.connected()) as session, closing(session.cursor()) as others:
+        writes = threading.Thread(target=_write_for, args=(others, stop, LONG_S))
+        writes.start()
+        pair.stream.look()
+        is_busy = writes.is_alive()
+        stop.set()
+        writes.join()
+    assert is_busy, "the look took as long as others wrote"
+
+
+def _write_for(others: Cursor, stop: threading.Event, most_s: float) -> None:
+    end = time.monotonic() + most_s
+    while not stop.wait(0.001) and time.monotonic() < end:
+        others.execute("INSERT INTO others VALUES ()")
+
+
+def test_a_server_that_gives_out_numbers_again_is_told_of(pair: Pair, tmp_path: Path) -> None:
+    """It was restored from a backup, on another machine; who has kept its id has transactions of the same numbers."""
+    server, stream = pair.first.server, pair.stream
+    pair.insert(1)
+    stream.reads()
+    server.kill()
+    backup = tmp_path / "backup"
+    subprocess.run(("cp", "-a", server.folder / "data", backup), check=True)  # with its owner
+    server.start()
+    pair.insert(2, 3)
+    stream.reads()
+    server.kill()
+    time.sleep(1.1)  # MariaDB logs whole seconds
+    shutil.rmtree(server.folder / "data")
+    subprocess.run(("cp", "-a", backup, server.folder / "data"), check=True)
+    server.port = ports.free()
+    server.start()
+    pair.first = stream.database = Database.of(server, pair.first.name)
+    pair.insert(102, 103, 104)
+    [said] = stream.reads()
+    assert ("it has another transaction" if type(server) is MariaDB else "is another file now") in said
+    assert stream.ids == [1, 2, 3]
 
 
 def wait_for_row(database: Database, number: int) -> None:

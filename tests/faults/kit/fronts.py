@@ -62,6 +62,10 @@ class Front:
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
+    def lead_to(self, server: tuple[str, int]) -> None:
+        """From now on new clients come to this server."""
+        self._server = server
+
     def close(self) -> None:
         hang_up(self._listener)
         self._threads[0].join()
@@ -91,6 +95,18 @@ class Front:
         thread = threading.Thread(target=way)
         self._threads.append(thread)
         thread.start()
+
+
+def both_ways(line: Line) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Of a front that only passes on."""
+    return lambda: _pass_on(line, line.client, line.server), lambda: _pass_on(line, line.server, line.client)
+
+
+def _pass_on(line: Line, source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    line.hang_up()
 
 
 def hang_up(one: socket.socket) -> None:

@@ -13,7 +13,7 @@ GUARANTEE = Guarantee(
         "The log has what happens to these tables: no foreign key changes their rows (CASCADE, SET NULL), no"
         " binlog_do_db or binlog_ignore_db leaves them out, and a replica has log_slave_updates.",
         "The server loses in a crash neither the end of its log nor what the log has: sync_binlog and"
-        " innodb_flush_log_at_trx_commit are 1; and no replica takes its place.",
+        " innodb_flush_log_at_trx_commit are 1; a replica that takes its place has GTIDs, and all that was read.",
         "A prepared transaction (XA) is committed.",
     ),
     "the server's log",

@@ -17,6 +17,7 @@ from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
 from connect_core.systems.mysql.binlog.server_tables import SeenTables, seen_tables
 from connect_core.systems.mysql.binlog.table_names import OURS, TableName
+from connect_core.systems.mysql.binlog.taking_over import NO_GTIDS, executed_state
 from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected, server_of
@@ -53,6 +54,7 @@ def probe(options: Json) -> Iterator[ProbeResult]:
             step = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* (of MariaDB BINLOG MONITOR)"
             yield ProbeResult(False, f"{given.user} may not read the log: {error.what}: {step}")
             return
+        yield ProbeResult(True, _taking_over(asking))
         seen = seen_tables(asking, given)
         yield from _tables(given, seen)
         for words, step in unlogged(asking, given, seen):
@@ -99,6 +101,12 @@ def _rights(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]
         if missing := [one for one in notes.RIGHTS if one not in granted]:
             words = f"{given.user} may not make and fill table {given.database}.{table} ({', '.join(missing)})"
             yield ProbeResult(False, f"{words}: {notes.grant(given, table)} Or write snapshot: never")
+
+
+def _taking_over(asking: Cursor) -> str:
+    if executed_state(asking, is_mariadb=server_of(asking.connection).is_mariadb) is not None:
+        return "a replica may take over: transactions have GTIDs"
+    return f"no replica can take over without a loss: the server {NO_GTIDS}"
 
 
 def _tables(given: MysqlChangesOptions, seen: SeenTables) -> Iterator[ProbeResult]:

@@ -55,6 +55,8 @@ class Ending(NamedTuple):
     """Of the transactions before it."""
     server: str = ""
     """As the server calls itself whose log this is."""
+    gtid_at_s: int = 0
+    """When the transaction `gtid` began, wherever it is logged; 0 where an earlier version did not note it."""
 
     @property
     def at(self) -> int:
@@ -75,7 +77,7 @@ class BinlogReader:
         self._file, self._created, self._at, self._ahead = begin.file, begin.created, begin.place, begin.ahead
         self._packed_taken = -1
         self._gtids, self._server = begin.gtids, begin.server
-        self._prepared, self._gtid = begin.prepared, begin.gtid
+        self._prepared, self._gtid, self._gtid_at_s = begin.prepared, begin.gtid, begin.gtid_at_s
         self._is_mariadb, self._is_begun = False, False
         self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
@@ -273,6 +275,7 @@ class BinlogReader:
             self._is_explicit = not flags & _STANDALONE
         else:
             self._gtid, self._is_explicit = log_events.mysql_gtid(event), False
+        self._gtid_at_s = event.at_s
         self._within, self._rows_within = True, 0
         self._undoing, self._is_foreseen = Undoing(self._spot(event).offset, self._wanted.rolls_back), False
         self._tables.forget()
@@ -418,6 +421,7 @@ class BinlogReader:
             self._ahead,
             self._gtids,
             self._server,
+            self._gtid_at_s,
         )
         self._whole = max(self._whole, self._at.offset)
         if len(self._ends) > self._fixed and not self._rows_within:

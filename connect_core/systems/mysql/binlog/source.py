@@ -43,7 +43,7 @@ from connect_core.systems.mysql.binlog.server_log import (
 )
 from connect_core.systems.mysql.binlog.server_tables import has_small_names, has_transactions, seen_tables
 from connect_core.systems.mysql.binlog.table_names import TableName
-from connect_core.systems.mysql.binlog.taking_over import OtherLog, Unprovable, executed_state, short
+from connect_core.systems.mysql.binlog.taking_over import NO_GTIDS, OtherLog, Unprovable, executed_state, short
 from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.connecting import connected, server_of, server_uid
@@ -55,7 +55,7 @@ from connect_core.systems.tables.snapshots import DueTable, Place, SnapshotProgr
 _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
-_WANTED, _AHEAD, _GTIDS, _SERVER = "wanted", "ahead", "gtids", "server"
+_WANTED, _AHEAD, _GTIDS, _SERVER, _GTID_AT = "wanted", "ahead", "gtids", "server", "gtid_at"
 """Keys of the evidence."""
 
 
@@ -102,10 +102,10 @@ class MysqlChangesSource(ChangeSource):
         ending = _ending_in(at)
         lost, behind = self._what_is_lost(files, ending)
         server = server_uid(asking)
-        if ending.gtids and ending.server and server and server != ending.server:
+        if ending.server and server and server != ending.server and (lost or ending.gtids):
             try:
                 log = OtherLog(self._options, self._where, files, server)
-                return self._taken_over(at, ending, log, _executed(asking), lost)
+                return self._taken_over(at, ending, log, _executed(asking))
             except Unprovable as why:
                 lost = (
                     f"another server answers, and where its log continues after what was read cannot be proven: {why}"
@@ -120,16 +120,19 @@ class MysqlChangesSource(ChangeSource):
             return self._with_joined(asking, seen, ending.progress)
         return self._with_chunks(asking, seen, at, ending.progress)
 
-    def _taken_over(self, at: Position, read: Ending, log: OtherLog, executed: GtidState | None, lost: str) -> Bounds:
+    def _taken_over(self, at: Position, read: Ending, log: OtherLog, executed: GtidState | None) -> Bounds:
         """Reading goes on in the log of another server, behind the transactions that were read of the former one: the
-        place is an offset of another log, so of another incarnation. Raises Unprovable where that cannot be proven."""
+        place is an offset of another log, so of another incarnation, also where both look alike: what comes behind it
+        may have other places. Raises Unprovable where that cannot be proven."""
         if read.gtids is None or executed is None:
-            raise Unprovable("it has no GTIDs")
+            whose = "it" if read.gtids else "the former one"
+            raise Unprovable(f"{whose} {NO_GTIDS}")
         if lacks := executed.lacks(read.gtids):
             raise Unprovable(f"it does not have transactions whose changes were delivered: {short(lacks)}")
         if at.offset != read.place.offset:
             raise Unprovable("a transaction was read in part")
         number, found = log.place_behind(read.gtids)
+        log.check_same(number, found, read.gtid, read.gtid_at_s)
         ending = read._replace(
             place=found.place(number),
             file=found.file,
@@ -139,16 +142,13 @@ class MysqlChangesSource(ChangeSource):
             server=log.server,
         )
         evidence, end = {**at.evidence, **_as_json(ending)}, _offset_of(log.files.end, ending)
-        if not lost and ending.place == read.place:  # the same log, of a server that calls itself otherwise now
-            end = max(at.offset, end)
-            return Bounds(at.incarnation, at.offset, at.offset, end, evidence, chosen=True, partial=True)
         begin, incarnation = ending.place.offset, at.incarnation + 1
         reason = (
             f"the log of another server is read from {found.file}:{found.at} on: before that place are the transactions"
             f" that were read of the former one, and no others (the last one is {read.gtid})"
         )
         gap = Gap(incarnation, begin, begin, reason, warns=True)
-        return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True)
+        return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True, moved=True)
 
     def _with_joined(self, asking: Cursor, seen: Bounds, progress: SnapshotProgress) -> Bounds:
         """When the document names others than before: rows of those that join it come behind the others. What there is
@@ -327,6 +327,7 @@ def _as_json(ending: Ending) -> Json:
         _AHEAD: ending.ahead,
         _GTIDS: ending.gtids.text if ending.gtids else None,
         _SERVER: ending.server,
+        _GTID_AT: ending.gtid_at_s,
         **_progress_as_json(ending.progress),
     }
 
@@ -349,6 +350,7 @@ def _ending_in(at: Position) -> Ending:
         int(said.get(_AHEAD, 0)),
         parsed_state(gtids, is_mariadb=":" not in gtids) if gtids else None,
         str(said.get(_SERVER, "")),
+        int(said.get(_GTID_AT, 0)),
     )
 
 

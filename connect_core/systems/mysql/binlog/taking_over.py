@@ -17,19 +17,22 @@ from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles, 
 
 _STATES = (log_events.PREVIOUS_GTIDS, log_events.GTID_LIST)
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
+NO_GTIDS = "has transactions without a GTID (gtid_mode), or with a tag"
 _MOST = 200
 """Characters of GTIDs that a sentence has."""
 
 
 class PlaceFound(NamedTuple):
     """Between two transactions: `at` in its file, behind which offsets are so much `ahead`; `state` is what is before
-    it."""
+    it, and `gtid` the transaction before it in this file, with when it began; none where the file begins."""
 
     file: str
     created: int
     at: int
     ahead: int
     state: GtidState | None
+    gtid: str = ""
+    began_s: int = 0
 
     def place(self, number: int) -> LogPlace:
         return LogPlace(number, self.at + self.ahead)
@@ -65,11 +68,24 @@ class OtherLog(NamedTuple):
             boundaries = self._boundaries(self.files.names[number])
             first = next(boundaries)
             if first.state is None:
-                raise Unprovable(f"{first.file} has transactions without a GTID, or with a tag")
+                raise Unprovable(f"{first.file} {NO_GTIDS}")
             if first.state.is_within(read):
                 return number, _behind(read, first, boundaries)
             beyond = read.lacks(first.state) or first.state.text
         raise Unprovable(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
+
+    def check_same(self, number: int, behind: PlaceFound, gtid: str, began_s: int) -> None:
+        """A server that was restored from a backup gives out numbers again that were read with other transactions: the
+        last one that was read has the moment that it had, wherever it is logged before that place. One that was purged
+        is not looked for. Raises Unprovable."""
+        for one in sorted((one for one in self.files.sizes if one <= number), reverse=True) if began_s else ():
+            for place in self._boundaries(self.files.names[one]):
+                if place.gtid == gtid and place.began_s == began_s:
+                    return
+                if place.gtid == gtid:
+                    raise Unprovable(f"it has another transaction {gtid} than the one that was read: was it restored?")
+                if place.place(one) == behind.place(number):
+                    break  # a server that others write to logs more for as long as anybody reads
 
     def _boundaries(self, name: str) -> Iterator[PlaceFound]:
         """Of one file: where each transaction begins, and where the last one ends."""
@@ -89,7 +105,7 @@ def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) ->
             raise Unprovable("its log has what was read in another order")
         place = following
     if place.state is None:
-        raise Unprovable(f"{place.file} has transactions without a GTID, or with a tag")
+        raise Unprovable(f"{place.file} {NO_GTIDS}")
     return place
 
 
@@ -102,7 +118,8 @@ def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
             break
         if event.kind in log_events.BEGINS:
             yield at
-            at = at._replace(state=at.state.behind(log_events.gtid_of(event)) if at.state else None)
+            gtid = log_events.gtid_of(event)
+            at = at._replace(state=at.state.behind(gtid) if at.state else None, gtid=gtid, began_s=event.at_s)
         elif event.kind in _STATES:
             at = at._replace(state=state_in(event))
         if event.is_in_file and not event.is_packed:
