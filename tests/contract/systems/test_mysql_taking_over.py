@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
@@ -19,7 +20,9 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
 from connect_core.stack import ports
+from connect_core.systems.mysql.binlog import server_log, source
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.server_log import LogFiles
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
 from tests import mysql_replicas
 from tests.faults.kit.processes import wait_for
@@ -147,6 +150,25 @@ def test_a_replica_that_was_late_has_the_same_last_transaction(pair: Pair, state
     pair.catch_up()
     assert "no others" in pair.take_over()[0]
     assert pair.stream.ids == read
+
+
+def test_others_commit_while_the_connector_is_made(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its questions what the server has, and where its log ends."""
+
+    def files(*given: Any) -> LogFiles:
+        pair.insert(1, 2)
+        return server_log.files_of(*given)
+
+    monkeypatch.setattr(source, "files_of", files)
+    pair.insert(100)
+    pair.stream = Stream(pair.first)
+    monkeypatch.undo()
+    pair.insert(3)
+    pair.stream.reads()
+    pair.insert(4)
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [3, 4]
 
 
 def test_all_that_was_read_is_there_and_nothing_else(pair: Pair) -> None:

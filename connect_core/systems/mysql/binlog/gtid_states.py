@@ -14,31 +14,46 @@ from dataclasses import dataclass
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 
+_OR_MORE = "~"
+"""Before a server, in the evidence."""
+
 Runs = tuple[tuple[int, int], ...]
 """Numbers from the first to the last, in order."""
 
 
 @dataclass(frozen=True)
 class MysqlGtids:
-    """By server the numbers of its transactions. Each transaction has its own, whoever logs it."""
+    """By server the numbers of its transactions. Each transaction has its own, whoever logs it. Of the servers `or_more`
+    the place may be behind more than these: nobody can ask for place and numbers at once. A server logs its numbers in
+    order, so the first one that is read tells."""
 
     runs: Mapping[str, Runs]
+    or_more: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
-        return ",".join(f"{one}:{':'.join(map(_run, runs))}" for one, runs in sorted(self.runs.items()))
+        return ",".join(
+            f"{_OR_MORE if one in self.or_more else ''}{one}:{':'.join(map(_run, runs))}"
+            for one, runs in sorted(self.runs.items())
+        )
+
+    def at_least(self) -> MysqlGtids:
+        """Of a place that was asked for a moment later."""
+        return MysqlGtids(self.runs, frozenset(self.runs))
 
     def behind(self, gtid: str) -> MysqlGtids | None:
         server, _, number = gtid.partition(":")
         runs = self.runs.get(server, ())
+        if server in self.or_more and number:
+            runs = _filled(runs, int(number))
         added = _with(runs, int(number)) if number else None
-        return MysqlGtids({**self.runs, server: added}) if added else None
+        return MysqlGtids({**self.runs, server: added}, self.or_more - {server}) if added else None
 
     def is_within(self, other: GtidState) -> bool:
         return not other.lacks(self)
 
     def is_at(self, wanted: GtidState) -> bool:
-        return self == wanted
+        return isinstance(wanted, MysqlGtids) and self.runs == wanted.runs
 
     def lacks(self, wanted: GtidState) -> str:
         """What of these is not here; empty where nothing is."""
@@ -58,6 +73,10 @@ class MariadbGtids:
     @property
     def text(self) -> str:
         return ",".join(f"{domain}-{server}-{last}" for (domain, server), last in sorted(self.last.items()))
+
+    def at_least(self) -> MariadbGtids:
+        """Of a place that was asked for a moment later: the first one that is read tells."""
+        return self
 
     def behind(self, gtid: str) -> MariadbGtids | None:
         parts = [int(one) for one in gtid.split("-")] if gtid else []
@@ -115,9 +134,10 @@ def _mariadb(words: list[str]) -> MariadbGtids:
 def _mysql(words: list[str]) -> MysqlGtids:
     runs = {}
     for one in words:
-        server, *said = one.lower().split(":")
+        server, *said = one.lower().removeprefix(_OR_MORE).split(":")
         runs[server] = tuple(_ends(run) for run in said)
-    return MysqlGtids(runs)
+    or_more = (one.partition(":")[0].lower() for one in words if one.startswith(_OR_MORE))
+    return MysqlGtids(runs, frozenset(one.removeprefix(_OR_MORE) for one in or_more))
 
 
 def _ends(run: str) -> tuple[int, int]:
@@ -151,6 +171,12 @@ def _previous(body: bytes) -> MysqlGtids | None:
 
 def _run(run: tuple[int, int]) -> str:
     return f"{run[0]}-{run[1]}" if run[0] != run[1] else str(run[0])
+
+
+def _filled(runs: Runs, number: int) -> Runs:
+    """With all between the last one and this number."""
+    first, last = runs[-1]
+    return (*runs[:-1], (first, max(last, number - 1)))
 
 
 def _with(runs: Runs, number: int) -> Runs | None:

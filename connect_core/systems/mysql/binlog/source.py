@@ -96,7 +96,7 @@ class MysqlChangesSource(ChangeSource):
         before = _executed(asking) if at is None else None
         files = files_of(asking, self._where)
         if at is None:
-            return self._at_begin(asking, files, 0, files.end, before)
+            return self._at_begin(asking, files, 0, files.end, before.at_least() if before else None)
         if _PLACE not in at.evidence or at.offset < int(at.evidence[_PLACE]):
             at = self._at_its_file(files, at)
         ending = _ending_in(at)

@@ -71,6 +71,21 @@ def test_mysql_is_at_a_place_where_all_are_the_same() -> None:
     assert not mysql(f"{A}:1-5,{B}:1-3").is_at(read)
 
 
+def test_the_first_number_that_is_read_tells_what_was_before_a_place() -> None:
+    begun = MysqlGtids({A: ((1, 5),), B: ((1, 2), (4, 4))}).at_least()
+    assert mysql(begun.text) == begun
+    read = begun.behind(f"{A}:9")
+    assert read is not None
+    assert mysql(read.text) == read
+    assert mysql(f"{A}:1-9,{B}:1-2:4").is_at(read)
+    later = read.behind(f"{A}:11")
+    assert later is not None
+    assert mysql(f"{A}:1-9:11,{B}:1-2:4").is_at(later), "a number that was read is no guess"
+    assert begun.behind(f"{B}:3") is not None
+    assert begun.behind(f"{A}:5") is None
+    assert mariadb("0-1-5").at_least() == mariadb("0-1-5")
+
+
 MARIADB = [
     ("0-1-100", True, ""),
     ("0-1-99", False, "0-1-100"),
