@@ -25,6 +25,7 @@ from tests.mariadb import MariaDB
 ROWS = 300_000
 _TABLE = "(id bigint PRIMARY KEY, a text, b integer, c text)"
 _VALUES = "repeat('x', 80), n, repeat('y', 80)"
+_FORCES = "SET GLOBAL sync_binlog = {0}, GLOBAL innodb_flush_log_at_trx_commit = {0}"
 _READER = 77
 """The bare reader's number among replicas."""
 _numbers = count(1)
@@ -129,10 +130,11 @@ class MariaDatabase:
         self.run(f"CREATE TABLE {table} {_TABLE}")
 
     def filled(self, table: str, each: int) -> None:
-        """`ROWS` rows, `each` in a transaction."""
+        """`ROWS` rows, `each` in a transaction. For that long the server forces no commit to the disk."""
         if each == 1:
             insert = f"INSERT INTO {table} SELECT n, {_VALUES}"
-            self.run(f"BEGIN NOT ATOMIC FOR n IN 1..{ROWS} DO {insert}; END FOR; END")
+            rows = f"BEGIN NOT ATOMIC FOR n IN 1..{ROWS} DO {insert}; END FOR; END"
+            self.run(_FORCES.format(0), rows, _FORCES.format(1))
         else:
             self.run(f"INSERT INTO {table} SELECT seq, {_VALUES.replace('n,', 'seq,')} FROM seq_1_to_{ROWS}")
 
