@@ -11,6 +11,7 @@ _NUMBERS = r"smallint|integer|bigint|numeric(\(.*\))?|real|double precision|bool
 _TEXTS = r"text|citext|uuid|inet|cidr|macaddr8?|character( varying)?(\(\d+\))?|bit( varying)?(\(\d+\))?|interval.*"
 _TIMES = r"date|(time|timestamp)(\(\d\))? with(out)? time zone"
 _KEPT = re.compile(rf"({_NUMBERS}|{_TEXTS}|{_TIMES}|jsonb?)(\[\])?")
+_SAME = re.compile(r"smallint|integer|bigint|text|uuid|character varying(\(\d+\))?")
 _BYTES = "bytea"
 
 
@@ -18,6 +19,12 @@ def is_readable(column: TableColumn) -> bool:
     """Whether JSON keeps each value of the column. Not so of `money` and composite types, whose texts depend on
     settings or hide types, nor of lists of bytes."""
     return column.is_enum or column.kind == _BYTES or _KEPT.fullmatch(column.kind) is not None
+
+
+def is_text_in_json(column: TableColumn) -> bool:
+    """Whether each value has in JSON the text that a cast gives, which costs the server a fifth less a row. That of
+    `character` has no blanks at its end."""
+    return _SAME.fullmatch(column.kind) is not None
 
 
 def expression(column: TableColumn) -> str:

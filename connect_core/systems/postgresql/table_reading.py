@@ -9,7 +9,7 @@ from psycopg2.extensions import cursor
 
 from connect_core.systems.postgresql.catalog import quoted, quoted_name
 from connect_core.systems.postgresql.keyed_rows import NUMBER, number_of, within_keys
-from connect_core.systems.postgresql.readable import expression, one_line
+from connect_core.systems.postgresql.readable import expression, is_text_in_json, one_line
 from connect_core.systems.postgresql.source_catalog import SourceTable, read_source_table
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.source_query import query_as_it_is
@@ -82,7 +82,7 @@ def changed_in(table: SourceTable, window: TimeWindow | None) -> str:
 def newest(asking: cursor, table: SourceTable, last: int) -> list[Row]:
     """The last rows, in order."""
     names = [quoted_name(one.name) for one in table.key] if table.is_keyed else [quoted_name(table.id)]
-    order = ", ".join(f"{name} DESC" for name in names)
+    order = ", ".join(f"r.{name} DESC" for name in names)
     found = f"(SELECT * FROM {_rows(table, f'WHERE {names[0]} IS NOT NULL')} ORDER BY {order} LIMIT {last}) r"
     number, digest = (NUMBER, f"CROSS JOIN LATERAL {number_of(table.key)}") if table.is_keyed else (names[0], "")
     asking.execute(f"SELECT {number}, {_written(table)} FROM {found} {digest} ORDER BY {order}")
@@ -102,7 +102,7 @@ def _between(asking: cursor, table: SourceTable, begin: int, end: int, most: int
         return f"{rows} WHERE {NUMBER} >= {begin} AND {NUMBER} < {end} ORDER BY {NUMBER} LIMIT {most + 1}"
     ids = quoted_name(table.id)
     within = f"WHERE {ids} >= {begin} AND {ids} < {end} AND {changed_in(table, among.window)}"
-    return f"SELECT {ids}, {_written(table)} FROM {_rows(table, within)} ORDER BY {ids}"
+    return f"SELECT {ids}, {_written(table)} FROM {_rows(table, within)} ORDER BY r.{ids}"
 
 
 def _rows(table: SourceTable, within: str) -> str:
@@ -120,6 +120,8 @@ def _key(table: SourceTable) -> str:
     names = [quoted_name(column.name) for column in table.key]
     if not names:
         return "NULL"
+    if len(names) == 1 and is_text_in_json(table.key[0]):
+        return f"{names[0]}::text"
     if len(names) == 1:
         return f"to_json({names[0]}) #>> '{{}}'"
     whole = f"row_to_json((SELECT k FROM (SELECT {', '.join(names)}) k))::text"

@@ -392,6 +392,32 @@ def test_rows_that_a_policy_hides_are_refused(system: TableCase) -> None:
         Follower(system.source(user=name)).run()
 
 
+KEYS = {
+    "smallint": -7,
+    "bigint": 1 << 62,
+    "text": 'a "b"\\ \n é ',
+    "varchar(9)": "a ",
+    "uuid": "00000000-0000-0000-0000-00000000000a",
+    "char(5)": "ab   ",
+    "numeric(5,2)": 1.5,
+    "date": "2026-01-02",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_is_the_text_that_the_record_has(system: TableCase, kind: str) -> None:
+    system.make(f"id bigserial UNIQUE, k {kind} PRIMARY KEY, body text")
+    with closing(system.database.connected()) as connection, connection.cursor() as writing:
+        writing.execute("INSERT INTO rows (k, body) VALUES (%s, '')", (KEYS[kind],))
+        connection.commit()
+    source = PostgresSource(PostgresSourceOptions.model_validate({**system.options, "incrementing": "id"}))
+    [batch] = source.read(range_of(ROWS, source.available_offsets({ROWS: None})[ROWS]), limit())
+    [record] = batch.records.select(["key", "value"]).to_pylist()
+    said = json.loads(record["value"], parse_float=str)["k"]
+    assert record["key"] == str(said)
+    assert float(said) == KEYS[kind] if kind.startswith("numeric") else said == KEYS[kind]
+
+
 def test_pages_are_bounded_by_bytes(system: TableCase) -> None:
     system.append([b"x" * 100_000] * 120)
     wanted = range_of(ROWS, system.bounds())
