@@ -23,8 +23,8 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MysqlGtids:
-    """By server the numbers of its transactions. Each transaction has its own, whoever logs it. Of the servers `or_more`
-    the place may be behind more than these: nobody can ask for place and numbers at once. A server logs its numbers in
+    """By server the numbers of its transactions. Each transaction has its own, whoever logs it. The place may be behind
+    more of the servers `or_more` than these: nobody can ask for place and numbers at once. A server logs its numbers in
     order, so the first one that is read tells."""
 
     runs: Mapping[str, Runs]
