@@ -56,17 +56,17 @@ class PostgreSQL:
     def prepare(self, site: Site, report: Report) -> None:
         place = _place(site.home)
         data = place / "data"
-        _own(_socket_folder(site.home))
+        own(_socket_folder(site.home))
         if not (data / "PG_VERSION").exists():
-            _own(place)
-            _initialise(data)
+            own(place)
+            initialise(data)
         _clear_stale_locks(data, _socket_folder(site.home))
 
     def launch(self, site: Site) -> Launch:
         settings = postgresql_settings(site.options.postgresql)
         settings |= {"listen_addresses": "", "unix_socket_directories": str(_socket_folder(site.home))}
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        command = (*_as_account(), str(binaries() / "postgres"), "-D", str(_place(site.home) / "data"), *options)
+        command = (*as_account(), str(binaries() / "postgres"), "-D", str(_place(site.home) / "data"), *options)
         return Launch(command, environment(), site.log(self.name))
 
     def is_ready(self, site: Site, output: str) -> bool:
@@ -156,7 +156,7 @@ def _open_to_all(folder: Path) -> bool:
     return all(place.stat().st_mode & 0o001 for place in (folder, *folder.parents))
 
 
-def _own(folder: Path) -> None:
+def own(folder: Path) -> None:
     """Makes `folder` for the server's account alone; `Refused` when somebody else got there first."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     owners = {os.geteuid(), _uid()}
@@ -169,7 +169,7 @@ def _uid() -> int:
     return pwd.getpwnam(_ACCOUNT).pw_uid if os.geteuid() == 0 else os.geteuid()
 
 
-def _as_account() -> tuple[str, ...]:
+def as_account() -> tuple[str, ...]:
     """What stands before a command so that it does not run as root."""
     if os.geteuid() != 0:
         return ("/usr/bin/env",)
@@ -177,10 +177,10 @@ def _as_account() -> tuple[str, ...]:
     return ("/usr/bin/setpriv", f"--reuid={_uid()}", f"--regid={group}", "--clear-groups")
 
 
-def _initialise(data: Path) -> None:
+def initialise(data: Path) -> None:
     fresh = data.with_name("data.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    command = [*_as_account(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
+    command = [*as_account(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres", "-A", "trust"]
     command += ["-E", "UTF8", "--no-locale", "--no-sync"]
     done = subprocess.run(command, env=environment(), cwd="/", capture_output=True, text=True)
     if done.returncode != 0:

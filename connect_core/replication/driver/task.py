@@ -125,6 +125,9 @@ class TaskRun(TaskContext):
             pending = self.moved(pending)
             if self.ends_here():
                 return
+        if self.targets is None:
+            with suppress(Retriable):  # who has nothing to move can do without its target
+                self.look_for_losses()
         if self.context.window_s:
             Window(self, self, self._began + self.context.window_s).stay()
         elif isinstance(self.source, PushSource):

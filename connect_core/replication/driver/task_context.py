@@ -259,11 +259,19 @@ class TaskContext:
             self._seen_topics = self._topics()
             floors = self.ledger.floors(self.uid, self.stream)
             targets = self.sink.targets(self.task, floors, self._seen_topics)
-            if isinstance(self.sink, Remembering):
-                mine = {partition.id for partition in self.slots}
-                own = [floor for floor in floors if floor.partition_id in mine]
-                self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, own))
+            self._look_for_losses(floors)
             return replace(targets, by_partition={**targets.by_partition, **self._homes})
+
+    def look_for_losses(self) -> None:
+        """Where nothing is to be moved, and so no target was looked at."""
+        with self.summary.timed("targets"):
+            self._look_for_losses(self.ledger.floors(self.uid, self.stream))
+
+    def _look_for_losses(self, floors: Sequence[Floor]) -> None:
+        mine = {partition.id for partition in self.slots}
+        own = [floor for floor in floors if floor.partition_id in mine]
+        if own and isinstance(self.sink, Remembering):
+            self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, own))
 
     def _topics(self) -> dict[str, int]:
         """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""

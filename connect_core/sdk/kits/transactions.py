@@ -82,6 +82,8 @@ class TransactionSink(OneTarget, ABC):
         """See `sdk.sink.Remembering`. A connection that does not list its markers says nothing."""
         mine = [floor for floor in floors if floor.target == self.target and floor.position]
         lacking: dict[str, Failure] = {}
+        if not mine:
+            return lacking
         with self.connect() as connection:
             if not isinstance(connection, Listing):
                 return lacking
