@@ -208,7 +208,7 @@ def test_a_table_of_markers_that_is_gone_stops_the_run(bare_site: Site) -> None:
     run(bare_site)
     database(bare_site, "DROP TABLE waybill_markers")
     write(bare_site, {"id": 2, "name": "b"})
-    assert "0 rows of this partition, and 1 were settled" in run(bare_site, code=5)
+    assert "0 rows of this partition and 1 were settled" in run(bare_site, code=5)
     assert database(bare_site, "SELECT * FROM people") == [(1, "a")]
 
 
