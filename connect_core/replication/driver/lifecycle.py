@@ -105,11 +105,13 @@ class Lifecycle:
         self._say([f"{one.key} is put aside, others continue: {failure.as_error()}" for one, failure in new.items()])
 
     def lacking(self, failures: Mapping[str, Failure]) -> None:
-        """By id of which partitions the target has lost what was settled: also of one that brings nothing more the run
-        says so in its end."""
+        """By id of which partitions the target has lost what was settled. The run says so at once, since something else
+        may end it, and fails in its end, also where these bring nothing more."""
         mine = [one for one in self._task.slots if one.id in failures]
         where = f"stream {self._task.stream}"
+        new = [one for one in mine if one not in self._lacking]
         self._lacking = {one: replace(failures[one.id], where=f"partition {one.key}, {where}") for one in mine}
+        self._say([f"{one.key}: {self._lacking[one].as_error().what}" for one in new])
 
     def going_on(self, items: Sequence[OpenRange]) -> list[OpenRange]:
         """Those whose partition was not put aside."""

@@ -200,7 +200,8 @@ def check_settled(marker: Marker | None, settled: int, where: str) -> None:
         where=where,
         next_step="Correct the document, or bring back what the target has lost. Or deliver it again: export the"
         " offsets (waybill offsets export), delete the connector and apply it, import them (waybill offsets import),"
-        f" set this partition {place} (waybill offsets set), and run it",
+        f" set this partition {place} (waybill offsets set; where that is inside a record, it says where the next one"
+        " begins), and run it",
     )
 
 

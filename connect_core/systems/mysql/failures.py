@@ -151,7 +151,7 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
     if kind := _OF_ROWS.get(number) or _RAISED.get(number):
         return RowsRefused(kind, _refusal(error))
     if number in _MISSING:
-        step = "Make it, or name another one; the next attempt looks again"
+        step = "Create it, or name another one; the next attempt looks again"
         return Unreachable(_MISSING[number], where=where, next_step=step)
     if number == _NO_RIGHT:
         step = "Grant the user what `waybill options` says, or correct the name of the database"

@@ -110,7 +110,7 @@ def meaning(error: psycopg2.Error, where: str) -> WaybillError:
     if state[:2] in _OF_ROWS or state == _BY_TRIGGER:
         return RowsRefused(_kind(error), _refusal(error))
     if state in _MISSING:
-        step = "Make it, or name another one; the next attempt looks again"
+        step = "Create it, or name another one; the next attempt looks again"
         return Unreachable(_MISSING[state], where=where, next_step=step)
     if state in _ACCESS:
         return ConfigError(_ACCESS[state], where=where, next_step="Correct host, database, user or password")

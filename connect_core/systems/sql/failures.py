@@ -53,7 +53,7 @@ def understood(where: str) -> Iterator[None]:
     except exc.DBAPIError as error:
         raise meaning(error, where) from None
     except exc.NoSuchTableError:
-        step = "Make it, or name another one; the next attempt looks again"
+        step = "Create it, or name another one; the next attempt looks again"
         raise Unreachable("There is no such table", where=where, next_step=step) from None
     except exc.SQLAlchemyError as error:
         raise Unreachable(f"The database does not answer as it should: {type(error).__name__}", where=where) from None
@@ -93,6 +93,6 @@ def _of_sqlite(name: str, said: str, where: str) -> WaybillError:
         if name.startswith(begin):
             return Unreachable(words, where=where)
     if found := _MISSING.search(said):
-        step = "Make it, or name another one; the next attempt looks again"
+        step = "Create it, or name another one; the next attempt looks again"
         return Unreachable(f"There is {found[0]}", where=where, next_step=step)
     return Unreachable(f"SQLite does not do it: {name}", where=where)

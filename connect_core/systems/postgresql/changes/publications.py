@@ -258,7 +258,7 @@ def _columns(named: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
 def require_tables(asking: cursor, named: Collection[Place], where: str) -> None:
     """Raises Unreachable for those that are not there."""
     if missing := missing_tables(asking, named):
-        step = "Make it, or name another one; the next attempt looks again"
+        step = "Create it, or name another one; the next attempt looks again"
         raise Unreachable(f"There is no table {words(missing)}", where=where, next_step=step)
 
 
@@ -266,7 +266,7 @@ def _require_publication(asking: cursor, name: str, left_out: Collection[tuple[s
     asking.execute(_PUBLICATION, (name,))
     found = asking.fetchone()
     if found is None:
-        raise ConfigError(f"There is no publication {name}", where=where, next_step="Make it, or name another one")
+        raise ConfigError(f"There is no publication {name}", where=where, next_step="Create it, or name another one")
     if left_out:
         step = f"ALTER PUBLICATION {name} ADD TABLE …"
         raise ConfigError(f"Publication {name} does not have {words(left_out)}", where=where, next_step=step)
