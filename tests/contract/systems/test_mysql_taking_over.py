@@ -4,10 +4,12 @@ that cannot be proven."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,9 +23,12 @@ from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
 from connect_core.stack import ports
 from connect_core.systems.mysql.binlog import server_log, source
+from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.gtid_states import parsed_state
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
-from connect_core.systems.mysql.binlog.server_log import LogFiles
+from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+from connect_core.systems.mysql.binlog.taking_over import boundaries_of
 from tests import mysql_replicas
 from tests.faults.kit.processes import wait_for
 from tests.mariadb import Database, MariaDB
@@ -317,6 +322,147 @@ def test_a_server_that_gives_out_numbers_again_is_told_of(pair: Pair, tmp_path: 
     [said] = stream.reads()
     assert ("it has another transaction" if type(server) is MariaDB else "is another file now") in said
     assert stream.ids == [1, 2, 3]
+
+
+TAGGED = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)
+"""MariaDB has no tags."""
+SERVER_SAYS = re.compile("SET @@SESSION.GTID_NEXT= '(.*)'")
+
+
+def with_tag(database: Database, tag: str, *ids: int) -> None:
+    database.run(f"SET gtid_next = 'AUTOMATIC:{tag}'", *(f"INSERT INTO orders VALUES ({one})" for one in ids))
+
+
+@TAGGED
+def test_reading_goes_on_behind_a_transaction_with_a_tag(pair: Pair) -> None:
+    pair.insert(1)
+    with_tag(pair.first, "batch", 2, 3)
+    pair.stream.reads()
+    with_tag(pair.first, "batch", 4)
+    pair.insert(5)
+    pair.catch_up()
+    [said] = pair.take_over()
+    assert ":batch:2)" in said
+    assert pair.stream.ids == [1, 2, 3, 4, 5]
+    with_tag(pair.second, "batch", 6)
+    assert pair.stream.reads() == []
+    assert pair.stream.ids == [1, 2, 3, 4, 5, 6]
+
+
+@TAGGED
+def test_tags_were_there_before_the_connector(pair: Pair) -> None:
+    with_tag(pair.first, "batch", 1)
+    with_tag(pair.first, "other", 2)
+    pair.stream = Stream(pair.first)
+    with_tag(pair.first, "batch", 3)
+    pair.stream.reads()
+    pair.insert(4)
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [3, 4]
+
+
+@TAGGED
+def test_others_commit_with_a_tag_while_the_connector_is_made(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def files(*given: Any) -> LogFiles:
+        with_tag(pair.first, "batch", 1, 2)
+        return server_log.files_of(*given)
+
+    with_tag(pair.first, "batch", 100)
+    monkeypatch.setattr(source, "files_of", files)
+    pair.stream = Stream(pair.first)
+    monkeypatch.undo()
+    pair.insert(3)
+    with_tag(pair.first, "batch", 4)
+    pair.stream.reads()
+    pair.insert(5)
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [3, 4, 5]
+
+
+@TAGGED
+def test_a_tag_of_the_replica_alone_before_what_was_read_is_told_of(pair: Pair) -> None:
+    """Its number is one that was read, without a tag."""
+    with_tag(pair.second, "own", 100)
+    pair.insert(1)
+    pair.stream.reads()
+    wait_for_row(pair.second, 1)
+    [said] = pair.take_over()
+    assert "were not read before others that were" in said
+    assert ":own:1" in said
+
+
+@TAGGED
+def test_a_tag_of_the_replica_alone_behind_what_was_read_comes(pair: Pair) -> None:
+    with_tag(pair.first, "batch", 1)
+    pair.catch_up()
+    pair.stream.reads()
+    with_tag(pair.second, "own", 100)
+    with_tag(pair.first, "batch", 2)
+    wait_for_row(pair.second, 2)
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [1, 100, 2]
+
+
+@TAGGED
+def test_a_replica_that_lacks_a_transaction_with_a_tag_is_told_of(pair: Pair) -> None:
+    pair.insert(1)
+    pair.catch_up()
+    mysql_replicas.stop_following(pair.second.server)
+    with_tag(pair.first, "batch", 2)
+    pair.stream.reads()
+    [said] = pair.take_over()
+    assert "does not have transactions whose changes were delivered" in said
+    assert ":batch:1" in said
+
+
+@TAGGED
+def test_a_file_begins_with_tags(pair: Pair) -> None:
+    """On both servers, and what was read is where the file of the replica begins."""
+    with_tag(pair.first, "batch", 1)
+    pair.first.run("FLUSH BINARY LOGS")
+    with_tag(pair.first, "other", 2)
+    pair.stream.reads()
+    pair.catch_up()
+    pair.second.run("FLUSH BINARY LOGS")
+    pair.insert(3)
+    pair.catch_up()
+    assert "no others" in pair.take_over()[0]
+    assert pair.stream.ids == [1, 2, 3]
+
+
+@TAGGED
+def test_what_was_read_is_what_the_server_says_of_its_log(pair: Pair) -> None:
+    """Each transaction, and all before the begin of a file."""
+    longest, alien = "a" + 30 * "_" + "9", str(uuid.uuid4())
+    numbers = (1, 70_000, 1 << 32, (1 << 63) - 2)
+    with closing(pair.first.connected()) as session, closing(session.cursor()) as one:
+        for gtid in (
+            "AUTOMATIC:b",
+            f"AUTOMATIC:{longest}",
+            "AUTOMATIC",
+            *(f"{alien}:z9:{number}" for number in numbers),
+        ):
+            one.execute(f"SET gtid_next = '{gtid}'")
+            one.execute("CREATE TABLE IF NOT EXISTS others (id int)")
+        one.execute("SET gtid_next = 'AUTOMATIC:b'")
+        one.execute("FLUSH BINARY LOGS")
+    with_tag(pair.first, longest, 1)
+    read, said = [], []
+    for name, *_ in pair.first.run("SHOW BINARY LOGS"):
+        options = MysqlChangesOptions.model_validate({**pair.first.options, "tables": ["orders"]})
+        with log_from(options, "here", str(name), FIRST_EVENT, options.reader_id + 1, "") as log:
+            places = [*boundaries_of(log, str(name))]
+        read += [one.gtid for one in places if one.gtid]
+        events = pair.first.run(f"SHOW BINLOG EVENTS IN '{name}'")
+        said += [found[1] for event in events if (found := SERVER_SAYS.fullmatch(str(event[-1])))]
+    assert read == said
+    assert {one.count(":") for one in read} == {1, 2}
+    [(executed,)] = pair.first.run("SELECT @@GLOBAL.gtid_executed")
+    assert places[-1].state == parsed_state(str(executed), is_mariadb=False)
+    [before] = [event[-1] for event in events if event[2] == "Previous_gtids"]
+    assert places[0].state == parsed_state(str(before), is_mariadb=False)
 
 
 def wait_for_row(database: Database, number: int) -> None:

@@ -1,21 +1,26 @@
 """Which transactions are before a place of the log, by their GTIDs: so the place is found again in the log of another
 server that has them, too. Pure.
 
-A state that cannot be told for sure (a transaction without a GTID, with a tag, or out of order) is None.
+A state that cannot be told for sure (a transaction without a GTID, or out of order) is None.
 https://dev.mysql.com/doc/refman/en/replication-gtids-concepts.html, https://mariadb.com/docs/server/ha-and-performance/standard-replication/gtid
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from connect_core.systems.mysql.binlog import log_events
+from connect_core.systems.mysql.binlog.gtids import tag_at, uuid_of
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 
 _OR_MORE = "~"
-"""Before a server, in the evidence."""
+"""Before a server, or one of its tags, in the evidence."""
+_TAG = re.compile("[a-z_][a-z0-9_]{0,31}")
+_WITHOUT_TAGS, _WITH_TAGS = 0, 1
+"""Forms of what a file of MySQL says at its begin, in the highest byte of how many there are."""
 
 Runs = tuple[tuple[int, int], ...]
 """Numbers from the first to the last, in order."""
@@ -23,9 +28,10 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MysqlGtids:
-    """By server the numbers of its transactions. Each transaction has its own, whoever logs it. The place may be behind
-    more of the servers `or_more` than these: nobody can ask for place and numbers at once. A server logs its numbers in
-    order, so the first one that is read tells."""
+    """By server, or `server:tag`, the numbers of its transactions: each tag of a server has numbers of its own, from 1
+    on. Each transaction has its own, whoever logs it. Of those of `or_more` the place may be behind more than these:
+    nobody can ask for place and numbers at once. A server logs the numbers of a tag in order, as those without one, so
+    the first one that is read tells."""
 
     runs: Mapping[str, Runs]
     or_more: frozenset[str] = frozenset()
@@ -42,7 +48,7 @@ class MysqlGtids:
         return MysqlGtids(self.runs, frozenset(self.runs))
 
     def behind(self, gtid: str) -> MysqlGtids | None:
-        server, _, number = gtid.partition(":")
+        server, _, number = gtid.rpartition(":")
         runs = self.runs.get(server, ())
         if server in self.or_more and number:
             runs = _filled(runs, int(number))
@@ -132,16 +138,22 @@ def _mariadb(words: list[str]) -> MariadbGtids:
 
 
 def _mysql(words: list[str]) -> MysqlGtids:
-    runs = {}
+    """Servers write the tags of one behind it, `server:1-5:tag:1-3`."""
+    runs, or_more = dict[str, Runs](), set[str]()
     for one in words:
         server, *said = one.lower().removeprefix(_OR_MORE).split(":")
-        runs[server] = tuple(_ends(run) for run in said)
-    or_more = (one.partition(":")[0].lower() for one in words if one.startswith(_OR_MORE))
-    return MysqlGtids(runs, frozenset(one.removeprefix(_OR_MORE) for one in or_more))
+        source = server
+        for part in said:
+            if _TAG.fullmatch(part):
+                source = f"{server}:{part}"
+            else:
+                runs[source] = (*runs.get(source, ()), _ends(part))
+        if one.startswith(_OR_MORE):
+            or_more.add(source)
+    return MysqlGtids(runs, frozenset(or_more))
 
 
 def _ends(run: str) -> tuple[int, int]:
-    """Of a tag, which is no number, ValueError."""
     first, _, last = run.partition("-")
     return int(first), int(last or first)
 
@@ -156,16 +168,20 @@ def state_in(event: LogEvent) -> GtidState | None:
 
 
 def _previous(body: bytes) -> MysqlGtids | None:
-    """Another form than the first one, of transactions with tags, says so in its highest byte."""
-    [servers] = struct.unpack_from("<Q", body)
-    if servers >> 56:
+    """In either form; None where a later server has a third one."""
+    [said], at, runs = struct.unpack_from("<Q", body), 8, dict[str, Runs]()
+    form, count = said >> 56, said & (1 << 56) - 1
+    if form not in (_WITHOUT_TAGS, _WITH_TAGS):
         return None
-    runs, at = dict[str, Runs](), 8
-    for _ in range(servers):
-        name, [count] = log_events.uuid_of(body[at : at + 16]), struct.unpack_from("<Q", body, at + 16)
-        ends = struct.iter_unpack("<QQ", body[at + 24 : at + 24 + 16 * count])
-        runs[name] = tuple((first, behind - 1) for first, behind in ends)
-        at += 24 + 16 * count
+    for _ in range(count >> 8 if form == _WITH_TAGS else count):  # the lowest byte says the form, too
+        source, at = uuid_of(body[at : at + 16]), at + 16
+        if form == _WITH_TAGS:
+            tag, at = tag_at(body, at)
+            source = f"{source}:{tag}" if tag else source
+        [many] = struct.unpack_from("<Q", body, at)
+        ends = struct.iter_unpack("<QQ", body[at + 8 : at + 8 + 16 * many])
+        runs[source] = tuple((first, behind - 1) for first, behind in ends)
+        at += 8 + 16 * many
     return MysqlGtids(runs)
 
 

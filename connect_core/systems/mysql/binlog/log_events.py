@@ -172,30 +172,6 @@ def unpacked(data: bytes) -> bytes:
     return zlib.decompress(data[1 + (data[0] & 0x07) :])
 
 
-def mariadb_gtid(event: LogEvent) -> tuple[str, int]:
-    """And its flags."""
-    number, domain, flags = struct.unpack_from("<QIB", event.body)
-    return f"{domain}-{event.server_id}-{number}", flags
-
-
-def mysql_gtid(event: LogEvent) -> str:
-    """Empty where transactions have none."""
-    if event.kind != GTID:
-        return ""
-    [number] = struct.unpack_from("<Q", event.body, 17)
-    return f"{uuid_of(event.body[1:17])}:{number}"
-
-
-def gtid_of(event: LogEvent) -> str:
-    """Of either server."""
-    return mariadb_gtid(event)[0] if event.kind == MARIADB_GTID else mysql_gtid(event)
-
-
-def uuid_of(data: bytes) -> str:
-    text = data.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
 def prepared(event: LogEvent) -> str:
     """Of a transaction of XA its name, as `finished` has it."""
     form, first, second = struct.unpack_from("<III", event.body, 1)

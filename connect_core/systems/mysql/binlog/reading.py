@@ -20,6 +20,7 @@ from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, state_in
+from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
@@ -271,10 +272,10 @@ class BinlogReader:
 
     def _begins(self, event: LogEvent) -> None:
         if event.kind == log_events.MARIADB_GTID:
-            self._gtid, flags = log_events.mariadb_gtid(event)
+            self._gtid, flags = mariadb_gtid(event)
             self._is_explicit = not flags & _STANDALONE
         else:
-            self._gtid, self._is_explicit = log_events.mysql_gtid(event), False
+            self._gtid, self._is_explicit = mysql_gtid(event), False
         self._gtid_at_s = event.at_s
         self._within, self._rows_within = True, 0
         self._undoing, self._is_foreseen = Undoing(self._spot(event).offset, self._wanted.rolls_back), False

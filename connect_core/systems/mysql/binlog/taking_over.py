@@ -10,6 +10,7 @@ from pymysql.cursors import Cursor
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state, state_in
+from connect_core.systems.mysql.binlog.gtids import gtid_of
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
@@ -17,7 +18,7 @@ from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles, 
 
 _STATES = (log_events.PREVIOUS_GTIDS, log_events.GTID_LIST)
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
-NO_GTIDS = "has transactions without a GTID (gtid_mode), or with a tag"
+NO_GTIDS = "has transactions without a GTID (gtid_mode)"
 _MOST = 200
 """Characters of GTIDs that a sentence has."""
 
@@ -118,7 +119,7 @@ def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
             break
         if event.kind in log_events.BEGINS:
             yield at
-            gtid = log_events.gtid_of(event)
+            gtid = gtid_of(event)
             at = at._replace(state=at.state.behind(gtid) if at.state else None, gtid=gtid, began_s=event.at_s)
         elif event.kind in _STATES:
             at = at._replace(state=state_in(event))
