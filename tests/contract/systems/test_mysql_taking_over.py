@@ -324,6 +324,42 @@ def test_a_server_that_gives_out_numbers_again_is_told_of(pair: Pair, tmp_path: 
     assert stream.ids == [1, 2, 3]
 
 
+ENDS_WHAT_IS_KNOWN = {
+    MariaDB: (("SET gtid_seq_no = 1",), "has the GTID 0-11-1, a number that was there before or came too late"),
+    MySQL: (("SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET gtid_next = 'ANONYMOUS'"), "has no GTID"),
+}
+
+
+def test_the_transaction_is_named_since_which_nobody_knows_what_was_read(pair: Pair) -> None:
+    """Also when others have followed it."""
+    settings, why = ENDS_WHAT_IS_KNOWN[type(pair.first.server)]
+    pair.insert(1)
+    pair.catch_up()
+    mysql_replicas.stop_following(pair.second.server)
+    with closing(pair.first.connected()) as session, closing(session.cursor()) as one:
+        for statement in (*settings, pair.first.server.worded("SHOW MASTER STATUS")):
+            one.execute(statement)
+        file, place, *_ = one.fetchone() or ("", 0)
+        one.execute("INSERT INTO orders VALUES (2)")
+    pair.stream.reads()
+    pair.insert(3)
+    pair.stream.reads()
+    assert pair.stream.ids == [1, 2, 3]
+    [said] = pair.take_over()
+    assert f"cannot be proven: the transaction at {file}:{place} {why}" in said
+
+
+def test_a_place_that_is_there_is_no_proof_where_nobody_knows_what_was_read(pair: Pair) -> None:
+    """Two servers may have begun their files in one second."""
+    pair.insert(1)
+    pair.stream.reads()
+    at = pair.stream.at
+    assert at is not None
+    pair.stream.at = Position(at.incarnation, at.offset, {**at.evidence, "server": "another", "gtids": None})
+    [said] = pair.stream.reads()
+    assert "cannot be proven: the former one has transactions without a GTID" in said
+
+
 TAGGED = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)
 """MariaDB has no tags."""
 SERVER_SAYS = re.compile("SET @@SESSION.GTID_NEXT= '(.*)'")

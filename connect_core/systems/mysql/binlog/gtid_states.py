@@ -120,6 +120,13 @@ class MariadbGtids:
 GtidState = MysqlGtids | MariadbGtids
 
 
+def why_unknown(gtid: str, place: str) -> str:
+    """Behind a transaction at a place of the log."""
+    if not gtid:
+        return f"the transaction at {place} has no GTID"
+    return f"the transaction at {place} has the GTID {gtid}, a number that was there before or came too late"
+
+
 def parsed_state(text: str, *, is_mariadb: bool) -> GtidState | None:
     """As servers and evidence write it; None where it has what is not known."""
     words = [one.strip() for one in text.replace("\n", "").split(",") if one.strip()]

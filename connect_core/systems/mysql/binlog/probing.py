@@ -17,7 +17,7 @@ from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.server_log import begun_at, files_of, unfit_settings
 from connect_core.systems.mysql.binlog.server_tables import SeenTables, seen_tables
 from connect_core.systems.mysql.binlog.table_names import OURS, TableName
-from connect_core.systems.mysql.binlog.taking_over import NO_GTIDS, executed_state
+from connect_core.systems.mysql.binlog.taking_over import why_no_state
 from connect_core.systems.mysql.binlog.unlogged import not_ordinary, unlogged
 from connect_core.systems.mysql.catalog import quoted
 from connect_core.systems.mysql.connecting import connected, server_of
@@ -104,9 +104,9 @@ def _rights(asking: Cursor, given: MysqlChangesOptions) -> Iterator[ProbeResult]
 
 
 def _taking_over(asking: Cursor) -> str:
-    if executed_state(asking, is_mariadb=server_of(asking.connection).is_mariadb) is not None:
-        return "a replica may take over: transactions have GTIDs"
-    return f"no replica can take over without a loss: the server {NO_GTIDS}"
+    if why := why_no_state(asking, is_mariadb=server_of(asking.connection).is_mariadb):
+        return f"no replica can take over without a loss: {why}"
+    return "a replica may take over: transactions have GTIDs"
 
 
 def _tables(given: MysqlChangesOptions, seen: SeenTables) -> Iterator[ProbeResult]:

@@ -19,7 +19,7 @@ from connect_core.errors import DataError, Retriable
 from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
-from connect_core.systems.mysql.binlog.gtid_states import GtidState, state_in
+from connect_core.systems.mysql.binlog.gtid_states import GtidState, state_in, why_unknown
 from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
@@ -58,6 +58,8 @@ class Ending(NamedTuple):
     """As the server calls itself whose log this is."""
     gtid_at_s: int = 0
     """When the transaction `gtid` began, wherever it is logged; 0 where an earlier version did not note it."""
+    unknown: str = ""
+    """Since when nobody knows `gtids`, and why, where that was read."""
 
     @property
     def at(self) -> int:
@@ -77,9 +79,9 @@ class BinlogReader:
         self._ends, self._fixed = [begin], 1
         self._file, self._created, self._at, self._ahead = begin.file, begin.created, begin.place, begin.ahead
         self._packed_taken = -1
-        self._gtids, self._server = begin.gtids, begin.server
+        self._gtids, self._unknown, self._server = begin.gtids, begin.unknown, begin.server
         self._prepared, self._gtid, self._gtid_at_s = begin.prepared, begin.gtid, begin.gtid_at_s
-        self._is_mariadb, self._is_begun = False, False
+        self._is_mariadb, self._is_begun, self._began = False, False, ""
         self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
         self._undoing, self._is_foreseen = Undoing(offset, wanted.rolls_back), False
@@ -276,23 +278,28 @@ class BinlogReader:
             self._is_explicit = not flags & _STANDALONE
         else:
             self._gtid, self._is_explicit = mysql_gtid(event), False
-        self._gtid_at_s = event.at_s
+        self._gtid_at_s, self._began = event.at_s, f"{self._file}:{event.begin}"
         self._within, self._rows_within = True, 0
         self._undoing, self._is_foreseen = Undoing(self._spot(event).offset, self._wanted.rolls_back), False
         self._tables.forget()
         self._tables.snapshot.transaction_begins()
         self._taken.begins()
-        self._writer.begins(self._gtid or f"{self._file}:{event.begin}", self._gtid)
+        self._writer.begins(self._gtid or self._began, self._gtid)
 
     def _ends_transaction(self, event: LogEvent) -> None:
         self._end(self._with_this())
 
     def _with_this(self) -> GtidState | None:
-        return self._gtids.behind(self._gtid) if self._gtids and self._within else self._gtids
+        if self._gtids is None or not self._within:
+            return self._gtids
+        following = self._gtids.behind(self._gtid)
+        if following is None:
+            self._unknown = why_unknown(self._gtid, self._began)
+        return following
 
     def _said_before(self, event: LogEvent) -> None:
         """A file begins with what was logged before it."""
-        self._gtids = state_in(event)
+        self._gtids, self._unknown = state_in(event), ""
 
     def _end(self, gtids: GtidState | None) -> None:
         """Of transactions before it are these. What is said of a snapshot counts where nothing was undone."""
@@ -423,6 +430,7 @@ class BinlogReader:
             self._gtids,
             self._server,
             self._gtid_at_s,
+            self._unknown,
         )
         self._whole = max(self._whole, self._at.offset)
         if len(self._ends) > self._fixed and not self._rows_within:

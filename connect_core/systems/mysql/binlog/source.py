@@ -56,6 +56,7 @@ _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
 _WANTED, _AHEAD, _GTIDS, _SERVER, _GTID_AT = "wanted", "ahead", "gtids", "server", "gtid_at"
+_UNKNOWN = "gtids_unknown"
 """Keys of the evidence."""
 
 
@@ -102,7 +103,7 @@ class MysqlChangesSource(ChangeSource):
         ending = _ending_in(at)
         lost, behind = self._what_is_lost(files, ending)
         server = server_uid(asking)
-        if ending.server and server and server != ending.server and (lost or ending.gtids):
+        if ending.server and server and server != ending.server:
             try:
                 log = OtherLog(self._options, self._where, files, server)
                 return self._taken_over(at, ending, log, _executed(asking))
@@ -125,8 +126,8 @@ class MysqlChangesSource(ChangeSource):
         place is an offset of another log, so of another incarnation, also where both look alike: what comes behind it
         may have other places. Raises Unprovable where that cannot be proven."""
         if read.gtids is None or executed is None:
-            whose = "it" if read.gtids else "the former one"
-            raise Unprovable(f"{whose} {NO_GTIDS}")
+            why = f"it {NO_GTIDS}" if read.gtids else read.unknown or f"the former one {NO_GTIDS}"
+            raise Unprovable(why)
         if lacks := executed.lacks(read.gtids):
             raise Unprovable(f"it does not have transactions whose changes were delivered: {short(lacks)}")
         if at.offset != read.place.offset:
@@ -140,6 +141,7 @@ class MysqlChangesSource(ChangeSource):
             ahead=found.ahead,
             gtids=found.state,
             server=log.server,
+            unknown="",
         )
         evidence, end = {**at.evidence, **_as_json(ending)}, _offset_of(log.files.end, ending)
         begin, incarnation = ending.place.offset, at.incarnation + 1
@@ -328,6 +330,7 @@ def _as_json(ending: Ending) -> Json:
         _GTIDS: ending.gtids.text if ending.gtids else None,
         _SERVER: ending.server,
         _GTID_AT: ending.gtid_at_s,
+        _UNKNOWN: ending.unknown,
         **_progress_as_json(ending.progress),
     }
 
@@ -351,6 +354,7 @@ def _ending_in(at: Position) -> Ending:
         parsed_state(gtids, is_mariadb=":" not in gtids) if gtids else None,
         str(said.get(_SERVER, "")),
         int(said.get(_GTID_AT, 0)),
+        str(said.get(_UNKNOWN, "")),
     )
 
 

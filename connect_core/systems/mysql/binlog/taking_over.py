@@ -9,7 +9,7 @@ from pymysql.cursors import Cursor
 
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.dumping import log_from
-from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state, state_in
+from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state, state_in, why_unknown
 from connect_core.systems.mysql.binlog.gtids import gtid_of
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
@@ -45,12 +45,27 @@ class Unprovable(Exception):
 
 def executed_state(asking: Cursor, *, is_mariadb: bool) -> GtidState | None:
     """Of all that the log has, or nearly: it must be asked before the place where the log ends."""
+    text, mode = _said_of_gtids(asking, is_mariadb)
+    return parsed_state(text, is_mariadb=is_mariadb) if text and mode == "ON" else None
+
+
+def _said_of_gtids(asking: Cursor, is_mariadb: bool) -> tuple[str, str]:
     if is_mariadb:
         asking.execute("SELECT @@GLOBAL.gtid_binlog_state, 'ON'")
     else:
         asking.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode")
     text, mode = asking.fetchone() or ("", "OFF")
-    return parsed_state(str(text), is_mariadb=is_mariadb) if text and mode == "ON" else None
+    return str(text or ""), str(mode)
+
+
+def why_no_state(asking: Cursor, *, is_mariadb: bool) -> str:
+    """Empty where there is one."""
+    text, mode = _said_of_gtids(asking, is_mariadb)
+    if mode != "ON":
+        return f"gtid_mode is {mode}, so transactions may have no GTID"
+    if not text:
+        return "no transaction has a GTID yet"
+    return "" if parsed_state(text, is_mariadb=is_mariadb) else f"its GTIDs are not understood: {short(text)}"
 
 
 class OtherLog(NamedTuple):
@@ -106,7 +121,7 @@ def _behind(read: GtidState, first: PlaceFound, others: Iterator[PlaceFound]) ->
             raise Unprovable("its log has what was read in another order")
         place = following
     if place.state is None:
-        raise Unprovable(f"{place.file} {NO_GTIDS}")
+        raise Unprovable(why_unknown(place.gtid, f"its {place.file}, before {place.at},"))
     return place
 
 
