@@ -135,6 +135,9 @@ class MysqlTables(SeveralTables):
     def there(self, asking: Cursor) -> list[str]:
         return tables_there(asking)
 
+    def answer(self, asking: Cursor) -> None:
+        asking.execute("SELECT 1")
+
     def opened(self, table: str, database: KeptConnection) -> TableRows[MysqlSourceTable]:
         return rows_of(self._options.of_table(table), database=database)
 

@@ -56,7 +56,8 @@ def read_table(asking: sa.Connection, name: str) -> SqlTable | None:
     """None where there is none of that name. A view has no key, and is told from a table by `require_table`."""
     schema, _, table = name.rpartition(".")
     try:
-        found = sa.Table(table, sa.MetaData(), schema=schema or None, autoload_with=asking, resolve_fks=False)
+        written = _as_it_is_written(asking, table)
+        found = sa.Table(written, sa.MetaData(), schema=schema or None, autoload_with=asking, resolve_fks=False)
     except exc.NoSuchTableError:
         return None
     key = tuple(column.name for column in found.primary_key.columns)
@@ -64,6 +65,14 @@ def read_table(asking: sa.Connection, name: str) -> SqlTable | None:
     row_id = _row_id(asking, found, key, made)
     columns = tuple(_column(column, row_id, asking.dialect) for column in found.columns)
     return SqlTable(name, columns, key, _unique(asking, found, key, row_id), row_id, "AUTOINCREMENT" in made.upper())
+
+
+def _as_it_is_written(asking: sa.Connection, table: str) -> str:
+    """SQLite finds it under other capitals, too; SQLAlchemy finds its columns then, and no key."""
+    if asking.dialect.name != "sqlite":
+        return table
+    named = sa.text("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(:name)")
+    return str(asking.execute(named, {"name": table}).scalar() or table)
 
 
 def require_table(asking: sa.Connection, name: str, where: str) -> SqlTable:

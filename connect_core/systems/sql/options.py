@@ -4,6 +4,7 @@ resolved."""
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase
 from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import parse_qsl, urlsplit
 
@@ -72,6 +73,14 @@ def checked_table(text: str) -> str:
     for name in text.split("."):
         checked_name(name)
     return text
+
+
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def plain_name(name: str) -> str:
+    """As SQLite compares names: of A to Z it makes no difference whether they are small."""
+    return name.translate(_SMALL)
 
 
 def no_schema(url: str, table: str) -> None:

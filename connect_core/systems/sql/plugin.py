@@ -15,7 +15,7 @@ from connect_core.systems.database_urls import file_of
 from connect_core.systems.sql.guarantee import sink_guarantee
 from connect_core.systems.sql.options import MARKERS, SqlSinkOptions, checked_table
 from connect_core.systems.sql.source_guarantee import source_guarantee
-from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.sql.source_options import SqlSourceOptions, named_tables
 from connect_core.systems.tables.jdbc_keys import jdbc_classes_of_files
 from connect_core.systems.tables.named_targets import unfit_target, unnamed_table
 from connect_core.systems.tables.options import follows_changes
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def _source(options: SqlSourceOptions, resources: ExitStack | None) -> Source:
-    from connect_core.systems.sql.source import rows_of
+    from connect_core.systems.sql.source import SqlTables, rows_of
 
-    return rows_of(options, resources)
+    return SqlTables(options, resources) if options.tables else rows_of(options, resources)
 
 
 def _sink(options: SqlSinkOptions, resources: ExitStack | None) -> Sink:
@@ -42,9 +42,11 @@ def _guarantee(role: Role, options: Json) -> Guarantee:
 
 def _feeds(sink: Json, source: Json) -> bool:
     """Names of tables are compared without regard to capitals, as SQLite does."""
-    return bool(
-        sink.get("url") == source.get("url") and str(sink.get("table")).lower() == str(source.get("table")).lower()
-    )
+    if sink.get("url") != source.get("url"):
+        return False
+    read = {name: [str(one).lower() for one in source.get(name, ())] for name in ("tables", "exclude")}
+    named = named_tables("", {**read, "table": str(source.get("table")).lower()})
+    return named.mean(str(sink.get("table")).lower())
 
 
 def _conflict(source: ConfiguredEnd, sink: ConfiguredEnd) -> Conflict | None:

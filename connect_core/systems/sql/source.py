@@ -8,22 +8,26 @@ look stands for the transactions that were open then, and has ended after that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
 
 import sqlalchemy as sa
 
 from connect_core import clock
-from connect_core.errors import DataError
+from connect_core.errors import DataError, Failure, Unreachable
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Position
 from connect_core.systems.sql.connecting import connected, schema_version
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, page, read_source_table, stands_at
+from connect_core.systems.sql.source_listing import tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.reading import TableRows
+from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
 from connect_core.systems.tables.whole import WholeTable
 
@@ -47,18 +51,27 @@ class _Session:
         self._connection.rollback()
 
 
+def _session(options: SqlSourceOptions, where: str) -> _Session:
+    with ExitStack() as opened:
+        connection = opened.enter_context(connected(options, where, "reads"))
+        return _Session(connection, opened.pop_all().close)
+
+
 class _Rows(TableRows[SqlSourceTable]):
-    def __init__(self, options: SqlSourceOptions, resources: ExitStack | None = None) -> None:
-        super().__init__(options, options.table, f"{options.url}/{options.table}", resources)
+    def __init__(
+        self,
+        options: SqlSourceOptions,
+        resources: ExitStack | None = None,
+        database: KeptConnection | None = None,
+    ) -> None:
+        super().__init__(options, options.table, f"{options.url}/{options.table}", resources, database)
         self._options = options
         self._known: tuple[object, float, SqlSourceTable] | None = None
         """What `schema_version` said, until when it holds of a server, and the table."""
         self._looks_before = list[float]()
 
     def connect(self) -> _Session:
-        with ExitStack() as opened:
-            connection = opened.enter_context(connected(self._options, self._where, "reads"))
-            return _Session(connection, opened.pop_all().close)
+        return _session(self._options, self._where)
 
     def understood(self) -> AbstractContextManager[None]:
         return understood(self._where)
@@ -121,5 +134,55 @@ class SqlWholeTable(_Rows, WholeTable[SqlSourceTable]):
     """All that it needs is said above."""
 
 
-def rows_of(options: SqlSourceOptions, resources: ExitStack | None = None) -> TableRows[Any]:
-    return (SqlWholeTable if options.bulk else SqlSource)(options, resources)
+class SqlTables(SeveralTables):
+    def __init__(self, options: SqlSourceOptions, resources: ExitStack | None = None) -> None:
+        super().__init__(options, options.named_tables, resources)
+        self._options = options
+        self._there = frozenset[str]()
+        """What the database listed last."""
+
+    def connect(self) -> _Session:
+        return _session(self._options, self._options.url)
+
+    def understood(self) -> AbstractContextManager[None]:
+        return understood(self._options.url)
+
+    def there(self, asking: sa.Connection) -> list[str]:
+        found = tables_there(asking, self._named)
+        self._there = frozenset(found)
+        return found
+
+    def answer(self, asking: sa.Connection) -> None:
+        asking.execute(sa.select(1))
+        schema_version(asking)  # SQLite opens the file no sooner
+
+    def opened(self, table: str, database: KeptConnection) -> TableRows[SqlSourceTable]:
+        return rows_of(self._options.of_table(table), database=database)
+
+    def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
+        """On a server each table is looked at before one is waited for: what is there at the first look counts behind
+        `settle_s`, and no run waits for that more than once."""
+        with self._database.asking() as asking:
+            self.there(asking)
+        if self._options.settle_s:
+            for one in filter(self._is_there, known):
+                self._of(one).may_have_moved(Bounds.unread(known[one]))
+        return super().available_offsets(known)
+
+    def _bounds(self, one: Partition, at: Position | None, until: float) -> Bounds:
+        """A server may find a table under other names than the one that it lists: its rows would come for each."""
+        if self._means(one.key) and not self._is_there(one):
+            step = "Create it, name it as the database lists it, or exclude it; the next attempt looks again"
+            gone = Unreachable("There is no such table", where=f"{self._options.url}/{one.key}", next_step=step)
+            return Bounds.unread(at, Failure.of(gone))
+        return super()._bounds(one, at, until)
+
+    def _is_there(self, one: Partition) -> bool:
+        return self._means(one.key) and one.key in self._there
+
+
+def rows_of(
+    options: SqlSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
+) -> TableRows[SqlSourceTable]:
+    """Of one table."""
+    return (SqlWholeTable if options.bulk else SqlSource)(options, resources, database)

@@ -6,19 +6,39 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema
-from connect_core.systems.tables.options import BULK
+from connect_core.sdk.values import Json
+from connect_core.systems.database_urls import file_of
+from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema, plain_name
+from connect_core.systems.tables.named_tables import NamedTables, names_of
+from connect_core.systems.tables.options import BULK, EXCLUDE, TABLES
 
 _ANSWERS_S = 5.0
+
+
+def _checked_table(text: str) -> str:
+    """None where there are several."""
+    return checked_table(text) if text else text
+
+
+def _checked_tables(given: list[str]) -> list[str]:
+    return [checked_table(one) for one in given]
+
+
+Tables = Annotated[list[str], AfterValidator(_checked_tables)]
 
 
 class SqlSourceOptions(SqlOptions):
     """A table, and the column that says which rows are new."""
 
-    table: Annotated[str, AfterValidator(checked_table)] = Field(
-        description="TABLE, or of a server SCHEMA.TABLE. Each row becomes a record once; with `bulk` in each run",
+    table: Annotated[str, AfterValidator(_checked_table)] = Field(
+        default="",
+        json_schema_extra={"needed": True},
+        description="TABLE, or of a server SCHEMA.TABLE. Each row becomes a record once; with `bulk` in each run. Or "
+        "write `tables`",
         examples=["orders"],
     )
+    tables: Tables = TABLES
+    exclude: Tables = EXCLUDE
     incrementing: Annotated[str, AfterValidator(checked_name)] | None = Field(
         default=None,
         description="The column of whole numbers by which new rows are found: each row gets a higher one than those "
@@ -58,6 +78,38 @@ class SqlSourceOptions(SqlOptions):
         return self
 
     @model_validator(mode="after")
-    def _a_table_of_a_file_has_no_schema(self) -> Self:
-        no_schema(self.url, self.table)
+    def _names_tables_in_one_way(self) -> Self:
+        if bool(self.table) == bool(self.tables):
+            raise ValueError("name one table as table, or several as tables")
+        if self.exclude and not self.tables:
+            raise ValueError("exclude goes with tables")
         return self
+
+    @model_validator(mode="after")
+    def _schemas_are_those_of_a_server(self) -> Self:
+        """Where one may be left out a table would have two names."""
+        for table in (self.table, *self.tables, *self.exclude):
+            no_schema(self.url, table)
+        for table in (*self.tables, *self.exclude):
+            if not self.file and "." not in table:
+                raise ValueError(f"of a server, several tables have their schemas: write SCHEMA.{table}")
+        return self
+
+    def of_table(self, table: str) -> Self:
+        """The options for one of several tables alone."""
+        return self.model_copy(update={"table": table, "tables": [], "exclude": []})
+
+    @property
+    def named_tables(self) -> NamedTables:
+        """Of `tables`."""
+        return named_tables(self.url, {"tables": self.tables, "exclude": self.exclude})
+
+
+def named_tables(url: str, source: Json) -> NamedTables:
+    """Which tables these options of a source mean."""
+
+    def split(table: str) -> tuple[str, str]:
+        within, _, name = table.rpartition(".")
+        return within, plain_name(name) if file_of(url) else name
+
+    return names_of(source, split)

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import sqlalchemy as sa
 
 from connect_core.systems.sql.connecting import connected
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.source_catalog import newest, read_source_table
+from connect_core.systems.sql.source_listing import tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
-from connect_core.systems.tables.pages import record_batch
+from connect_core.systems.tables.pages import Row, record_batch
 
 
 def newest_rows(options: SqlSourceOptions, last: int) -> pa.Table:
+    """Of several tables those of each."""
+    found = list[Row]()
     with connected(options, options.url, "reads") as database, understood(options.url):
-        rows = newest(database, read_source_table(database, options), last)
-    return pa.Table.from_batches([record_batch(rows)])
+        for one in _each(database, options):
+            found += newest(database, read_source_table(database, one), last)
+    return pa.Table.from_batches([record_batch(found)])
+
+
+def _each(asking: sa.Connection, options: SqlSourceOptions) -> list[SqlSourceOptions]:
+    if not options.tables:
+        return [options]
+    named = options.named_tables
+    return [options.of_table(one) for one in named.now(tables_there(asking, named))]

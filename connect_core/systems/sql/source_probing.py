@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 
 import sqlalchemy as sa
 
-from connect_core.errors import ConfigError, DataError, Unreachable
+from connect_core.errors import ConfigError, DataError, Refused, Unreachable
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
 from connect_core.systems.sql.connecting import connected
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.probing import database_probed
 from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, read_source_table
+from connect_core.systems.sql.source_listing import others_there, tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL
+from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, TablesThere, each_probed
 
 
 def probe_source(options: Json) -> Iterator[ProbeResult]:
@@ -26,10 +28,21 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
         return
     with connected(given, given.url, "reads") as database, understood(given.url):
         yield from database_probed(database, given)
-        try:
+        if given.tables:
+            named = given.named_tables
+            there = TablesThere(tables_there(database, named), others_there(database, named))
+            yield from each_probed(named, there, given.of_table, partial(_probed, database))
+        else:
+            yield from _probed(database, given)
+
+
+def _probed(database: sa.Connection, given: SqlSourceOptions) -> Iterator[ProbeResult]:
+    """One table. What is wrong with it says nothing of others."""
+    try:
+        with understood(f"{given.url}/{given.table}"):
             yield from _looked_at(database, given)
-        except (ConfigError, DataError, Unreachable) as error:
-            yield ProbeResult(False, ": ".join(filter(None, (f"table {given.table}", error.what, error.next_step))))
+    except (ConfigError, DataError, Refused, Unreachable) as error:
+        yield ProbeResult(False, ": ".join(filter(None, (f"table {given.table}", error.what, error.next_step))))
 
 
 def _looked_at(database: sa.Connection, given: SqlSourceOptions) -> Iterator[ProbeResult]:

@@ -215,13 +215,6 @@ def _delay(into: FlatWriter, key: str, value: Any) -> None:
         into.put(key, "delay_s", int(text) / 1000)
 
 
-def _one_table(into: FlatWriter, key: str, value: Any) -> None:
-    if len(names := _names(value)) == 1:
-        into.put(key, "table", names[0])
-    else:
-        into.refuse(key, "name one table: a connector reads one of a file")
-
-
 def _file_mode(into: FlatWriter, key: str, value: Any) -> None:
     if _mode_of(into) in _TIMED:
         into.refuse(key, f"{value!r} is not available: there are bulk and incrementing")
@@ -314,6 +307,5 @@ _OF_FILE: Mapping[str, FlatHandler] = {
 }
 _SOURCE_OF_FILE: Mapping[str, FlatHandler] = {
     "mode": _file_mode,
-    **dict.fromkeys(_TABLES, _one_table),
-    "query": _only("", why="a table alone is read of a file"),
+    "query": _only("", why="tables alone are read of a file"),
 }

@@ -18,7 +18,8 @@ _WILD = frozenset("*?[")
 
 
 class NamedTables(NamedTuple):
-    """SCHEMA.TABLE each, or a pattern of these, where neither `*` nor `?` means the point."""
+    """SCHEMA.TABLE each, or a pattern of these, where neither `*` nor `?` means the point; TABLE alone of a database
+    without schemas."""
 
     wanted: Sequence[str]
     excluded: Sequence[str] = ()
@@ -49,19 +50,24 @@ class NamedTables(NamedTuple):
 
 
 def _place(table: str) -> tuple[str, str]:
-    within, _, name = table.partition(".")
+    within, _, name = table.rpartition(".")
     return within, name
 
 
 def _fits(within: str, name: str, pattern: str) -> bool:
-    of, one = pattern.split(".", 1)
+    of, one = _place(pattern)
     return fnmatchcase(within, of) and fnmatchcase(name, one)
 
 
 def names_of(source: Json, split: Callable[[str], tuple[str, str]]) -> NamedTables:
     """Which tables these options of a source mean. `split` gives schema and name of one that is written."""
     wanted = source.get("tables") or [source.get("table", "")]
-    return NamedTables(*([".".join(split(str(one))) for one in names] for names in (wanted, source.get("exclude", ()))))
+    both = (wanted, source.get("exclude", ()))
+    return NamedTables(*([whole_name(*split(str(one))) for one in names] for names in both))
+
+
+def whole_name(within: str, name: str) -> str:
+    return f"{within}.{name}" if within else name
 
 
 def read_twice(table: str, parent: str) -> ConfigError:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from connect_core.sdk.plugin import ProbeResult
-from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice
-from connect_core.systems.tables.options import TableSourceOptions
+from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice, whole_name
 from connect_core.systems.tables.passes import TimeWindow, second_behind
 
 EACH_RUN_READS_ALL = "each run reads all of them again"
@@ -20,14 +19,14 @@ POINT = "a name with a point cannot be written in a document"
 
 
 class TablesThere(NamedTuple):
-    """`tables` as SCHEMA.TABLE; `others` are what is no such table: schema, name and why."""
+    """`tables` as `NamedTables` has them; `others` are what is no such table: schema, name and why."""
 
     tables: Sequence[str]
     others: Sequence[tuple[str, str, str]]
     parents: Parents = NO_PARENTS
 
 
-Options = TypeVar("Options", bound=TableSourceOptions)
+Options = TypeVar("Options")
 
 
 def each_probed(
@@ -54,8 +53,8 @@ def each_probed(
 def _left_out(named: NamedTables, there: TablesThere) -> Iterator[ProbeResult]:
     why: dict[str, list[str]] = {}
     for within, name, reason in there.others:
-        if named.match(within, name) and f"{within}.{name}" not in named.exactly():
-            why.setdefault(reason, []).append(f"{within}.{name}")
+        if named.match(within, name) and (table := whole_name(within, name)) not in named.exactly():
+            why.setdefault(reason, []).append(table)
     for table in there.tables:
         if named.mean(table) and table not in named.exactly() and (of := named.parent_of(table, there.parents)):
             why.setdefault(f"its rows come with those of {of}", []).append(table)

@@ -42,7 +42,11 @@ class SeveralTables(SourceOfTables, ABC):
 
     @abstractmethod
     def there(self, asking: Any) -> Iterable[str]:
-        """Every table that the account sees, as SCHEMA.TABLE."""
+        """Every table that the account sees, as `NamedTables` has them."""
+
+    @abstractmethod
+    def answer(self, asking: Any) -> None:
+        """Asks for nothing but an answer of the database."""
 
     def parents(self, asking: Any) -> Parents:
         """A database whose tables inherit from others says it."""
@@ -109,7 +113,7 @@ class SeveralTables(SourceOfTables, ABC):
     def _require_an_answer(self) -> None:
         """Raises Unreachable where it is the database that is away, and not a table of it."""
         with self._database.asking() as asking:
-            asking.execute("SELECT 1")
+            self.answer(asking)
 
     def _has_moved(self, seen: Mapping[Partition, Bounds]) -> bool:
         try:

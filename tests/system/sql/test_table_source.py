@@ -72,12 +72,33 @@ def test_from_a_table_into_a_table(bare_site: Site) -> None:
     assert found == database(bare_site, "SELECT * FROM orders ORDER BY id")
 
 
+def test_several_tables_by_one_connector(bare_site: Site) -> None:
+    """A new one as well; one that cannot be read holds up no other, and one that is gone is told."""
+    database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")
+    for table in ("pay_in", "pay_out"):
+        database(bare_site, f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)", f"INSERT INTO {table} VALUES (1), (2)")
+    source = {"sql": {"url": "sqlite:///shop.db", "tables": ["ORDERS", "pay_*"], "exclude": ["*_old"]}}
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    assert "6 delivered" in run(bare_site)
+    database(bare_site, "CREATE TABLE pay_more (id INTEGER PRIMARY KEY)", "INSERT INTO pay_more VALUES (7)")
+    database(bare_site, "CREATE TABLE pay_old (id INTEGER PRIMARY KEY)", "INSERT INTO pay_old VALUES (7)")
+    database(bare_site, "INSERT INTO pay_in VALUES (3)")
+    run(bare_site)
+    database(bare_site, "DROP TABLE pay_out", "INSERT INTO pay_in VALUES (4)")
+    assert "There is no such table" in run(bare_site, code=UNREACHABLE)
+    assert sorted(line["id"] for line in lines(bare_site)) == [1, 1, 1, 2, 2, 2, 3, 4, 7]
+    assert sorted(line["id"] for line in lines(bare_site) if "writer" in line) == [1, 2]
+
+
 def test_a_connector_that_feeds_itself_is_refused(bare_site: Site) -> None:
     (bare_site.folder / "a.yaml").write_text(
         "version: 1\nname: a\nsource: {sql: {url: 'sqlite:///shop.db', table: t}}\n"
         "sink: {sql: {url: 'sqlite:///shop.db', table: T}}\nparse: {format: json, fields: {id: int64}}\n"
     )
     bare_site.waybill("check", "a.yaml", code=2)
+    several = (bare_site.folder / "a.yaml").read_text().replace("table: t}", "tables: ['T*']}", 1)
+    (bare_site.folder / "a.yaml").write_text(several)
+    assert "is the table that the source reads" in bare_site.waybill("check", "a.yaml", code=2)
 
 
 def test_what_a_person_sees_before_a_run(bare_site: Site) -> None:

@@ -214,6 +214,8 @@ def test_a_file_of_sqlite(read: Read) -> None:
     source = checked.data["source"]["sql"]
     assert source.pop("url").endswith("/shop.db")
     assert source == {"table": "orders", "incrementing": "id", "every_s": 0.5}
+    checked = read({**SOURCE, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders,items"})
+    assert checked.data["source"]["sql"]["tables"] == ["orders", "items"]
 
 
 @pytest.mark.parametrize(
@@ -224,8 +226,7 @@ def test_a_file_of_sqlite(read: Read) -> None:
         ("connection.url", "jdbc:sqlite:a.db?cache=shared", "nothing but the path of a file"),
         ("connection.url", "jdbc:sqlite:/etc/a.db", "is outside of the folders"),
         ("mode", "timestamp", "there are bulk and incrementing"),
-        ("table.whitelist", "a,b", "name one table"),
-        ("query", "SELECT 1", "a table alone is read of a file"),
+        ("query", "SELECT 1", "tables alone are read of a file"),
     ],
 )
 def test_what_a_file_of_sqlite_has_not(read: Read, key: str, value: str, words: str) -> None:
