@@ -19,9 +19,19 @@ from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position
 from connect_core.systems.sql.connecting import connected, schema_version
 from connect_core.systems.sql.failures import understood
-from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, page, read_source_table, stands_at
+from connect_core.systems.sql.file_writers import writers_of_file
+from connect_core.systems.sql.source_catalog import (
+    SqlSourceTable,
+    check_times,
+    extent,
+    host_now,
+    page,
+    read_source_table,
+    stands_at,
+)
 from connect_core.systems.sql.source_listing import tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
@@ -92,9 +102,12 @@ class _Rows(TableRows[SqlSourceTable]):
     def extent(
         self, asking: sa.Connection, table: SqlSourceTable, window: TimeWindow | None = None
     ) -> tuple[int | None, int | None]:
-        return extent(asking, table, self._where)
+        return extent(asking, table, self._where, window)
 
     def writers(self, asking: sa.Connection, table: SqlSourceTable) -> list[OpenTransaction]:
+        if self._options.timestamp:
+            asking.rollback()  # with a rollback journal a writer would wait for us to end, and we for that
+            return writers_of_file(self._options.file, self._where)
         if self._options.file or self._options.settle_s is None:
             return []
         now, step = clock.monotonic(), self._options.settle_s * _STEP
@@ -113,7 +126,7 @@ class _Rows(TableRows[SqlSourceTable]):
         most_bytes: int,
         among: Among,
     ) -> Page:
-        return page(asking, table, begin, end, most, most_bytes, self._where)
+        return page(asking, table, begin, end, most, most_bytes, self._where, among.window)
 
 
 class SqlSource(_Rows, NumberedRows[SqlSourceTable]):
@@ -128,6 +141,21 @@ class SqlSource(_Rows, NumberedRows[SqlSourceTable]):
             next_step="Move the position with `waybill offsets set`, at most to the lowest new row. A column with"
             " AUTOINCREMENT gives out no number twice; or write bulk: true, and each run reads all rows",
         )
+
+
+class SqlChangedRows(_Rows, ChangedRows[SqlSourceTable]):
+    """Of a file. A statement has it as the one writer before it asks for the time. So who takes it behind a look at the
+    clock sees all rows with times from before, but for those that a program took long before it began to write."""
+
+    _checked: tuple[object, object] = (None, None)
+    """The connection, and what it said of the file when all times had a form that counts."""
+
+    def now(self, asking: sa.Connection, table: SqlSourceTable) -> float:
+        said = asking, asking.exec_driver_sql("PRAGMA data_version").scalar()
+        if said != self._checked:
+            check_times(asking, table, self._where)
+            self._checked = said
+        return host_now(asking)
 
 
 class SqlWholeTable(_Rows, WholeTable[SqlSourceTable]):
@@ -185,4 +213,6 @@ def rows_of(
     options: SqlSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
 ) -> TableRows[SqlSourceTable]:
     """Of one table."""
-    return (SqlWholeTable if options.bulk else SqlSource)(options, resources, database)
+    if options.bulk:
+        return SqlWholeTable(options, resources, database)
+    return (SqlChangedRows if options.timestamp else SqlSource)(options, resources, database)

@@ -11,8 +11,11 @@ import sqlalchemy as sa
 from connect_core.errors import ConfigError, DataError
 from connect_core.systems.sql.catalog import SqlTable, relation, require_table
 from connect_core.systems.sql.readable import SqlRowReader, UnfitValue, is_readable
+from connect_core.systems.sql.row_times import FORMS, KINDS, changed_in, has_other_form, is_time
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.pages import Page, Row, UnfitRow
+from connect_core.systems.tables.passes import TimeWindow
+from connect_core.systems.tables.probed_rows import MANY
 
 _BATCH = 500
 """Rows that a driver of a server fetches at once."""
@@ -30,6 +33,10 @@ class SqlSourceTable(NamedTuple):
     row_id: str
     """See `SqlTable`."""
     counts: bool
+    time: sa.ColumnElement[Any] | None = None
+    """The column with the time of a row's last change; None: rows are read once."""
+    time_type: sa.types.TypeEngine[Any] = sa.types.NULLTYPE
+    """As it is declared."""
     is_query: bool = False
     is_keyed: bool = False
 
@@ -49,12 +56,21 @@ def read_source_table(asking: sa.Connection, options: SqlSourceOptions) -> SqlSo
     where = f"{options.url}/{options.table}"
     table = require_table(asking, options.table, where)
     ids = options.incrementing or _id_of(table, where)
-    for wrong, step in _misfits(table, ids):
+    time = options.timestamp or ""
+    for wrong, step in (*_misfits(table, ids), *_misfits_of_time(table, time)):
         raise ConfigError(wrong, where=where, next_step=step)
     columns = [sa.column(one.name, sa.types.NullType() if one.of_file else one.type) for one in table.columns]
-    origin = hashlib.blake2b(f"{table.name.lower()}/{ids}".encode(), digest_size=8).hexdigest()
-    rows = SqlRowReader(table.columns, table.key)
-    return SqlSourceTable(relation(table.name, *columns), table.name, origin, ids, rows, table.row_id, table.counts)
+    named = f"{table.name.lower()}/{ids}" + (f"/{time}" if time else "")
+    origin = hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
+    rows, source = SqlRowReader(table.columns, table.key), relation(table.name, *columns)
+    found = SqlSourceTable(source, table.name, origin, ids, rows, table.row_id, table.counts)
+    if not time:
+        return found
+    return found._replace(time=source.c[time], time_type=_type_of(table, time))
+
+
+def _type_of(table: SqlTable, name: str) -> sa.types.TypeEngine[Any]:
+    return next(column.type for column in table.columns if column.name == name)
 
 
 def _id_of(table: SqlTable, where: str) -> str:
@@ -86,8 +102,54 @@ def _misfits(table: SqlTable, ids: str) -> Iterator[tuple[str, str]]:
         yield words, f"CREATE UNIQUE INDEX … ON … ({ids})"
 
 
-def extent(asking: sa.Connection, table: SqlSourceTable, where: str) -> tuple[int | None, int | None]:
-    """The lowest and the highest number that are committed; None where there is no row. Each alone: an index has it."""
+def _misfits_of_time(table: SqlTable, name: str) -> Iterator[tuple[str, str]]:
+    column = next((one for one in table.columns if one.name == name), None)
+    if not name:
+        return
+    if column is None:
+        yield f"The table has no column {name}", "Name the column with the time of the last change as timestamp"
+    elif not is_time(column.type):
+        step = f"Name a column of type {KINDS}, which has {FORMS}"
+        yield f"Column {name} is {column.kind}, which says no time of a change", step
+    elif not column.required:
+        yield f"Column {name} takes NULL, and such rows would never be read", "Name a column that is NOT NULL"
+
+
+def check_times(asking: sa.Connection, table: SqlSourceTable, where: str) -> None:
+    """Raises DataError where the time of a row is of a form that does not count: nobody would read that row."""
+    if table.time is None:
+        return
+    other = sa.text(has_other_form(table.time, table.time_type))
+    number = asking.execute(sa.select(table.number).select_from(table.relation).where(other).limit(1)).scalar()
+    if number is not None:
+        words = f"Column {table.time.name} of the row with number {number} has no time of a form that is read"
+        step = f"Write the time of this moment into it, as {FORMS}; the row is read then"
+        raise DataError(words, where=where, next_step=step)
+
+
+def host_now(asking: sa.Connection) -> float:
+    """Seconds since 1970, by the clock that SQLite asks for the time."""
+    return float(asking.exec_driver_sql("SELECT (julianday('now') - 2440587.5) * 86400").scalar() or 0)
+
+
+def rows_to_come(asking: sa.Connection, table: SqlSourceTable, window: TimeWindow) -> int:
+    """How many, up to `MANY`, are not in the window."""
+    if table.time is None:
+        return 0
+    later = sa.not_(changed_in(table.time, table.time_type, window))
+    some = sa.select(table.number).select_from(table.relation).where(later).limit(MANY).subquery()
+    return int(asking.execute(sa.select(sa.func.count()).select_from(some)).scalar() or 0)
+
+
+def extent(
+    asking: sa.Connection, table: SqlSourceTable, where: str, window: TimeWindow | None = None
+) -> tuple[int | None, int | None]:
+    """The lowest and the highest number that are committed, of rows in `window`; None where there is no row. Each alone
+    where an index has it."""
+    if table.time is not None and window:
+        both = sa.select(sa.func.min(table.number), sa.func.max(table.number)).select_from(table.relation)
+        lowest, highest = asking.execute(both.where(changed_in(table.time, table.time_type, window))).one()
+        return _whole(lowest, where), _whole(highest, where)
     lowest = asking.execute(sa.select(sa.func.min(table.number)).select_from(table.relation)).scalar()
     highest = asking.execute(sa.select(sa.func.max(table.number)).select_from(table.relation)).scalar()
     return _whole(lowest, where), _whole(highest, where)
@@ -114,11 +176,21 @@ def stands_at(asking: sa.Connection, table: SqlSourceTable, where: str) -> int |
 
 
 def page(
-    asking: sa.Connection, table: SqlSourceTable, begin: int, end: int, most: int, most_bytes: int, where: str
+    asking: sa.Connection,
+    table: SqlSourceTable,
+    begin: int,
+    end: int,
+    most: int,
+    most_bytes: int,
+    where: str,
+    window: TimeWindow | None = None,
 ) -> Page:
-    """Rows of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach `most_bytes`."""
+    """Rows of [begin, end), and in `window`, in the order of their numbers, until there are `most`, or their bytes
+    reach `most_bytes`."""
     ids = table.number
     asked = _rows(table).where(ids >= begin, ids < end).order_by(ids).limit(most + 1)
+    if table.time is not None and window:
+        asked = asked.where(changed_in(table.time, table.time_type, window))
     found, unfit, size = list[Row](), list[UnfitRow](), 0
     with asking.execute(asked, execution_options={"stream_results": True, "max_row_buffer": _BATCH}) as result:
         for number, *values in result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
-from connect_core.systems.tables.guarantee import WHOLE_TABLE
+from connect_core.systems.tables.guarantee import WHOLE_TABLE, changed_rows
 
 _READ = "A row is not deleted before it is read."
 _OF_A_FILE = Guarantee(
@@ -22,9 +22,20 @@ _OF_A_FILE = Guarantee(
 )
 
 
+_CHANGED_ROWS = changed_rows(
+    "That time is taken by the statement that writes the row (CURRENT_TIMESTAMP), or at most delay_s before its"
+    " transaction has the file as the one writer.",
+    "The clock is that of the driver's host: the file is on a local file system of it, and so are the programs that"
+    " write the file.",
+    "Nobody puts another table or another file, with older times, in the place of this one.",
+)
+
+
 def source_guarantee(options: Json) -> Guarantee:
     if options.get("bulk"):
         return WHOLE_TABLE
+    if options.get("timestamp"):
+        return _CHANGED_ROWS
     if file_of(str(options.get("url"))):
         return _OF_A_FILE
     return Guarantee(

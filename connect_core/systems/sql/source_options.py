@@ -10,7 +10,7 @@ from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
 from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema, plain_name
 from connect_core.systems.tables.named_tables import NamedTables, names_of
-from connect_core.systems.tables.options import BULK, EXCLUDE, TABLES
+from connect_core.systems.tables.options import BULK, EXCLUDE, TABLES, TIMESTAMP
 
 _ANSWERS_S = 5.0
 
@@ -33,8 +33,8 @@ class SqlSourceOptions(SqlOptions):
     table: Annotated[str, AfterValidator(_checked_table)] = Field(
         default="",
         json_schema_extra={"needed": True},
-        description="TABLE, or of a server SCHEMA.TABLE. Each row becomes a record once; with `bulk` in each run. Or "
-        "write `tables`",
+        description="TABLE, or of a server SCHEMA.TABLE. Each row becomes a record once; with `timestamp` whenever it "
+        "has changed, with `bulk` in each run. Or write `tables`",
         examples=["orders"],
     )
     tables: Tables = TABLES
@@ -42,10 +42,21 @@ class SqlSourceOptions(SqlOptions):
     incrementing: Annotated[str, AfterValidator(checked_name)] | None = Field(
         default=None,
         description="The column of whole numbers by which new rows are found: each row gets a higher one than those "
-        "before it; with `bulk` one that tells rows apart. By default the primary key, if that is one such column",
+        "before it; with `timestamp` and `bulk` one that tells rows apart. By default the primary key, if that is one "
+        "such column",
         examples=["id"],
     )
+    timestamp: Annotated[str, AfterValidator(checked_name)] | None = TIMESTAMP
     bulk: bool = BULK
+    delay_s: float = Field(
+        default=1.0,
+        ge=0.05,
+        le=86400,
+        description="Of `timestamp`: seconds for which a time of a change may be older than the moment at which its "
+        "transaction has the file as the writer. What is younger is read later",
+        examples=[1.0],
+        json_schema_extra={"policy": True},
+    )
     settle_s: float | None = Field(
         default=None,
         ge=0.05,
@@ -65,8 +76,24 @@ class SqlSourceOptions(SqlOptions):
 
     @property
     def patience_s(self) -> float:
-        """For so long a run waits for transactions that may be open, and a while for slow answers: SQLite has none."""
+        """For so long a run waits for transactions that may be open, and a while for slow answers. SQLite has one, if
+        any, which matters where rows are found by their times."""
+        if self.timestamp:
+            return self.lock_timeout_s + self.delay_s + 1
         return 0 if self.file or self.bulk or self.settle_s is None else self.settle_s * 1.1 + _ANSWERS_S
+
+    @model_validator(mode="after")
+    def _times_are_those_of_a_file(self) -> Self:
+        if self.timestamp and not self.file:
+            raise ValueError(
+                "timestamp is of SQLite alone: of a server that no system of its own knows, nobody can ask for its "
+                "clock in UTC, nor which transactions are open"
+            )
+        if self.timestamp and self.bulk:
+            raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
+        if "delay_s" in self.model_fields_set and not self.timestamp:
+            raise ValueError("delay_s goes with timestamp")
+        return self
 
     @model_validator(mode="after")
     def _a_delay_is_stated(self) -> Self:

@@ -13,12 +13,26 @@ from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
 from connect_core.systems.sql.connecting import connected
 from connect_core.systems.sql.failures import understood
+from connect_core.systems.sql.file_writers import writers_of_file
 from connect_core.systems.sql.probing import database_probed
-from connect_core.systems.sql.source_catalog import SqlSourceTable, extent, read_source_table
+from connect_core.systems.sql.source_catalog import (
+    SqlSourceTable,
+    check_times,
+    extent,
+    host_now,
+    read_source_table,
+    rows_to_come,
+)
 from connect_core.systems.sql.source_listing import others_there, tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.pages import unfit_numbers
-from connect_core.systems.tables.probed_rows import EACH_RUN_READS_ALL, TablesThere, each_probed
+from connect_core.systems.tables.probed_rows import (
+    EACH_RUN_READS_ALL,
+    TablesThere,
+    each_probed,
+    times_probed,
+    to_come,
+)
 
 
 def probe_source(options: Json) -> Iterator[ProbeResult]:
@@ -50,6 +64,8 @@ def _looked_at(database: sa.Connection, given: SqlSourceOptions) -> Iterator[Pro
     yield ProbeResult(True, f"table {given.table} is there, its rows are numbered by {table.id}")
     if given.bulk:
         yield ProbeResult(True, EACH_RUN_READS_ALL)
+    elif table.time is not None:
+        yield from _times(database, given, table)
     elif given.file:
         yield from _numbers(table)
     else:
@@ -57,6 +73,17 @@ def _looked_at(database: sa.Connection, given: SqlSourceOptions) -> Iterator[Pro
     lowest, highest = extent(database, table, given.table)
     if wrong := unfit_numbers(lowest, (highest or 0) + 1):
         yield ProbeResult(False, f"{wrong}: name another column as incrementing")
+
+
+def _times(database: sa.Connection, given: SqlSourceOptions, table: SqlSourceTable) -> Iterator[ProbeResult]:
+    named = given.timestamp or ""
+    check_times(database, table, given.table)
+    indexes = sa.inspect(database).get_indexes(table.relation.name)
+    indexed = any(one["column_names"][:1] == [named] for one in indexes)
+    future = rows_to_come(database, table, to_come(host_now(database)))
+    yield from times_probed(named, indexed=indexed, future=future, zone="")
+    some = "a program has" if writers_of_file(given.file, given.table) else "no program has"
+    yield ProbeResult(True, f"{some} the file as its writer at this moment")
 
 
 def _numbers(table: SqlSourceTable) -> Iterator[ProbeResult]:

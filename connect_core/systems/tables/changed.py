@@ -10,22 +10,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from connect_core import clock
 from connect_core.sdk.values import Bounds, Gap, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
-from connect_core.systems.tables.options import TableSourceOptions
 from connect_core.systems.tables.passes import Among, Pass, TimeWindow, second_behind, settled_second
 from connect_core.systems.tables.queries import why_another
-from connect_core.systems.tables.reading import T, TableRows
+from connect_core.systems.tables.reading import Looks, T, TableRows
 from connect_core.systems.tables.source import AGAIN_S, HELD_UP
 
 _CLOCK_WENT_BACK = (
     "the clock of the database went back behind times of rows that were read: all rows are read again, since some may"
     " have been changed with times before those"
 )
+
+
+class DelayedLooks(Looks, Protocol):
+    @property
+    def delay_s(self) -> float:
+        """Seconds for which a time may be older than what shows that its writer writes."""
 
 
 class _Look(NamedTuple):
@@ -38,7 +43,7 @@ class _Look(NamedTuple):
 class ChangedRows(TableRows[T]):
     def __init__(
         self,
-        options: TableSourceOptions,
+        options: DelayedLooks,
         table: str,
         where: str,
         resources: ExitStack | None = None,

@@ -215,13 +215,6 @@ def _delay(into: FlatWriter, key: str, value: Any) -> None:
         into.put(key, "delay_s", int(text) / 1000)
 
 
-def _file_mode(into: FlatWriter, key: str, value: Any) -> None:
-    if _mode_of(into) in _TIMED:
-        into.refuse(key, f"{value!r} is not available: there are bulk and incrementing")
-    else:
-        _source_mode(into, key, value)
-
-
 def _query_of(into: FlatWriter) -> str:
     return str(into.given.get("query") or "").strip()
 
@@ -306,6 +299,5 @@ _OF_FILE: Mapping[str, FlatHandler] = {
     "connection.password": ignored(_NO_USERS),
 }
 _SOURCE_OF_FILE: Mapping[str, FlatHandler] = {
-    "mode": _file_mode,
     "query": _only("", why="tables alone are read of a file"),
 }

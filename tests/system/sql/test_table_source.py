@@ -72,6 +72,28 @@ def test_from_a_table_into_a_table(bare_site: Site) -> None:
     assert found == database(bare_site, "SELECT * FROM orders ORDER BY id")
 
 
+def test_a_row_comes_again_whenever_it_has_changed(bare_site: Site) -> None:
+    made = "id INTEGER PRIMARY KEY, note TEXT, changed_at DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP"
+    database(bare_site, f"CREATE TABLE orders ({made})", "CREATE TABLE copies (id INTEGER PRIMARY KEY, note TEXT)")
+    bare_site.apply(
+        "a",
+        {
+            "source": {"sql": {"url": "sqlite:///shop.db", "table": "orders", "timestamp": "changed_at"}},
+            "sink": {"sql": {"url": "sqlite:///shop.db", "table": "copies", "mode": "upsert"}},
+            "parse": {"format": "json", "fields": {"id": "int64", "note": "text"}, "unknown": "drop"},
+        },
+    )
+    database(bare_site, "INSERT INTO orders (note) VALUES ('a'), ('b'), ('c')")
+    assert "3 delivered" in run(bare_site)
+    database(bare_site, "UPDATE orders SET note = 'changed', changed_at = CURRENT_TIMESTAMP WHERE id = 2")
+    assert "1 delivered" in run(bare_site)
+    assert database(bare_site, "SELECT note FROM copies ORDER BY id") == [("a",), ("changed",), ("c",)]
+    database(bare_site, "UPDATE orders SET note = 'x', changed_at = 'soon' WHERE id = 3")
+    assert "Column changed_at of the row with number 3 has no time" in run(bare_site, code=5)
+    said = bare_site.waybill("check", "a.yaml")
+    assert "the clock is that of the driver's host" in said.lower()
+
+
 def test_several_tables_by_one_connector(bare_site: Site) -> None:
     """A new one as well; one that cannot be read holds up no other, and one that is gone is told."""
     database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")

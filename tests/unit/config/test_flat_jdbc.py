@@ -216,6 +216,8 @@ def test_a_file_of_sqlite(read: Read) -> None:
     assert source == {"table": "orders", "incrementing": "id", "every_s": 0.5}
     checked = read({**SOURCE, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders,items"})
     assert checked.data["source"]["sql"]["tables"] == ["orders", "items"]
+    checked = read({**TIMED, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders"})
+    assert checked.data["source"]["sql"]["timestamp"] == TIMED["timestamp.column.name"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,6 @@ def test_a_file_of_sqlite(read: Read) -> None:
         ("connection.url", "jdbc:sqlite::memory:", "nothing but the path of a file"),
         ("connection.url", "jdbc:sqlite:a.db?cache=shared", "nothing but the path of a file"),
         ("connection.url", "jdbc:sqlite:/etc/a.db", "is outside of the folders"),
-        ("mode", "timestamp", "there are bulk and incrementing"),
         ("query", "SELECT 1", "tables alone are read of a file"),
     ],
 )
