@@ -45,7 +45,7 @@ def _feeds(sink: Json, source: Json) -> bool:
     if sink.get("url") != source.get("url"):
         return False
     read = {name: [str(one).lower() for one in source.get(name, ())] for name in ("tables", "exclude")}
-    named = named_tables("", {**read, "table": str(source.get("table")).lower()})
+    named = named_tables("", {**read, "table": str(source.get("table") or "").lower()})
     return named.mean(str(sink.get("table")).lower())
 
 

@@ -24,6 +24,10 @@ Write = Callable[[Any], str]
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d.*)")
 
 
+class Computed(sa.types.NullType):
+    """What a query gives: numbers and texts, told apart by what they are. Bytes would be texts."""
+
+
 class UnfitValue(ValueError):
     """What a column has and a record cannot have; `value` are its bytes."""
 
@@ -166,6 +170,7 @@ def _json(value: Any) -> str:
 
 
 _OF_FILE: tuple[tuple[Any, Write], ...] = (
+    (Computed, _number_or_text),
     (sa.Boolean, _bool),
     (sa.Integer, _number),
     (sa.Numeric, _number),

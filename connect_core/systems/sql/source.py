@@ -17,7 +17,7 @@ from connect_core import clock
 from connect_core.errors import DataError, Failure, Unreachable
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position
-from connect_core.systems.sql.connecting import connected, schema_version
+from connect_core.systems.sql.connecting import schema_version
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.file_writers import writers_of_file
 from connect_core.systems.sql.source_catalog import (
@@ -31,11 +31,13 @@ from connect_core.systems.sql.source_catalog import (
 )
 from connect_core.systems.sql.source_listing import tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.sql.source_query import check_numbers, read_query, reading, reading_understood
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
 from connect_core.systems.tables.pages import Page
 from connect_core.systems.tables.passes import Among, TimeWindow
+from connect_core.systems.tables.queries import PARTITION
 from connect_core.systems.tables.reading import TableRows
 from connect_core.systems.tables.several import SeveralTables
 from connect_core.systems.tables.source import NumberedRows
@@ -63,7 +65,7 @@ class _Session:
 
 def _session(options: SqlSourceOptions, where: str) -> _Session:
     with ExitStack() as opened:
-        connection = opened.enter_context(connected(options, where, "reads"))
+        connection = opened.enter_context(reading(options, where))
         return _Session(connection, opened.pop_all().close)
 
 
@@ -74,7 +76,8 @@ class _Rows(TableRows[SqlSourceTable]):
         resources: ExitStack | None = None,
         database: KeptConnection | None = None,
     ) -> None:
-        super().__init__(options, options.table, f"{options.url}/{options.table}", resources, database)
+        name = PARTITION if options.query else options.table
+        super().__init__(options, name, f"{options.url}/{name}", resources, database)
         self._options = options
         self._known: tuple[object, float, SqlSourceTable] | None = None
         """What `schema_version` said, until when it holds of a server, and the table."""
@@ -84,14 +87,14 @@ class _Rows(TableRows[SqlSourceTable]):
         return _session(self._options, self._where)
 
     def understood(self) -> AbstractContextManager[None]:
-        return understood(self._where)
+        return reading_understood(self._options, self._where)
 
     def table(self, asking: sa.Connection) -> SqlSourceTable:
         """To look at all columns takes a while, and one looks often."""
         version, now = schema_version(asking), clock.monotonic()
         if self._known and self._known[0] == version and (version is not None or now < self._known[1]):
             return self._known[2]
-        table = read_source_table(asking, self._options)
+        table = (read_query if self._options.query else read_source_table)(asking, self._options)
         self._known = version, now + _LOOKED_AT_S, table
         return table
 
@@ -102,6 +105,8 @@ class _Rows(TableRows[SqlSourceTable]):
     def extent(
         self, asking: sa.Connection, table: SqlSourceTable, window: TimeWindow | None = None
     ) -> tuple[int | None, int | None]:
+        if table.is_query:
+            check_numbers(asking, table, self._where)
         return extent(asking, table, self._where, window)
 
     def writers(self, asking: sa.Connection, table: SqlSourceTable) -> list[OpenTransaction]:
@@ -152,7 +157,7 @@ class SqlChangedRows(_Rows, ChangedRows[SqlSourceTable]):
 
     def now(self, asking: sa.Connection, table: SqlSourceTable) -> float:
         said = asking, asking.exec_driver_sql("PRAGMA data_version").scalar()
-        if said != self._checked:
+        if said != self._checked or table.is_query:
             check_times(asking, table, self._where)
             self._checked = said
         return host_now(asking)
@@ -212,7 +217,7 @@ class SqlTables(SeveralTables):
 def rows_of(
     options: SqlSourceOptions, resources: ExitStack | None = None, database: KeptConnection | None = None
 ) -> TableRows[SqlSourceTable]:
-    """Of one table."""
+    """Of one table, or of a query."""
     if options.bulk:
         return SqlWholeTable(options, resources, database)
     return (SqlChangedRows if options.timestamp else SqlSource)(options, resources, database)

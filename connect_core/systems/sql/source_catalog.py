@@ -120,9 +120,9 @@ def check_times(asking: sa.Connection, table: SqlSourceTable, where: str) -> Non
     if table.time is None:
         return
     other = sa.text(has_other_form(table.time, table.time_type))
-    number = asking.execute(sa.select(table.number).select_from(table.relation).where(other).limit(1)).scalar()
-    if number is not None:
-        words = f"Column {table.time.name} of the row with number {number} has no time of a form that is read"
+    found = asking.execute(sa.select(table.number).select_from(table.relation).where(other).limit(1)).first()
+    if found:
+        words = f"Column {table.time.name} of the row with number {found[0]} has no time of a form that is read"
         step = f"Write the time of this moment into it, as {FORMS}; the row is read then"
         raise DataError(words, where=where, next_step=step)
 
@@ -195,7 +195,7 @@ def page(
     with asking.execute(asked, execution_options={"stream_results": True, "max_row_buffer": _BATCH}) as result:
         for number, *values in result:
             if len(found) + len(unfit) == most or size >= most_bytes:
-                return Page(found, at_end=False, unfit=unfit)
+                return Page(found + _twin(found, unfit, number), at_end=False, unfit=unfit)
             at = _whole(number, where) or 0
             try:
                 key, value = table.rows.read(values)
@@ -205,6 +205,12 @@ def page(
             found.append((at, key, value))
             size += len(value)
     return Page(found, at_end=True, unfit=unfit)
+
+
+def _twin(found: list[Row], unfit: list[UnfitRow], number: int) -> list[Row]:
+    """The next row, where it has the number of the last one: for whoever looks whether numbers are unique."""
+    last = max([*(row[0] for row in found[-1:]), *(one.id for one in unfit[-1:])])
+    return [(number, None, "")] if number == last else []
 
 
 def newest(asking: sa.Connection, table: SqlSourceTable, last: int) -> list[Row]:

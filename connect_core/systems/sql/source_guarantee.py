@@ -5,7 +5,12 @@ from __future__ import annotations
 from connect_core.sdk.guarantee import Guarantee
 from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
-from connect_core.systems.tables.guarantee import WHOLE_TABLE, changed_rows
+from connect_core.systems.tables.guarantee import (
+    WHOLE_TABLE,
+    changed_rows,
+    changed_rows_of_query,
+    rows_of_query,
+)
 
 _READ = "A row is not deleted before it is read."
 _OF_A_FILE = Guarantee(
@@ -22,18 +27,26 @@ _OF_A_FILE = Guarantee(
 )
 
 
-_CHANGED_ROWS = changed_rows(
+_OF_TIMES = (
     "That time is taken by the statement that writes the row (CURRENT_TIMESTAMP), or at most delay_s before its"
     " transaction has the file as the one writer.",
     "The clock is that of the driver's host: the file is on a local file system of it, and so are the programs that"
     " write the file.",
     "Nobody puts another table or another file, with older times, in the place of this one.",
 )
+_CHANGED_ROWS, _CHANGES_OF_QUERY = changed_rows(*_OF_TIMES), changed_rows_of_query(*_OF_TIMES)
+_QUERY = rows_of_query(
+    "Each number is drawn by the statement that inserts its row. Nobody changes it, deletes the newest row without"
+    " AUTOINCREMENT, or puts another table or another file in its place: that is not noticed.",
+    "The file is on a local file system of the driver's host.",
+)
 
 
 def source_guarantee(options: Json) -> Guarantee:
     if options.get("bulk"):
         return WHOLE_TABLE
+    if options.get("query"):
+        return _CHANGES_OF_QUERY if options.get("timestamp") else _QUERY
     if options.get("timestamp"):
         return _CHANGED_ROWS
     if file_of(str(options.get("url"))):

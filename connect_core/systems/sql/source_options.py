@@ -10,7 +10,7 @@ from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
 from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema, plain_name
 from connect_core.systems.tables.named_tables import NamedTables, names_of
-from connect_core.systems.tables.options import BULK, EXCLUDE, TABLES, TIMESTAMP
+from connect_core.systems.tables.options import BULK, EXCLUDE, QUERY, TABLES, TIMESTAMP, checked_query
 
 _ANSWERS_S = 5.0
 
@@ -34,11 +34,12 @@ class SqlSourceOptions(SqlOptions):
         default="",
         json_schema_extra={"needed": True},
         description="TABLE, or of a server SCHEMA.TABLE. Each row becomes a record once; with `timestamp` whenever it "
-        "has changed, with `bulk` in each run. Or write `tables`",
+        "has changed, with `bulk` in each run. Or write `tables`, or a `query`",
         examples=["orders"],
     )
     tables: Tables = TABLES
     exclude: Tables = EXCLUDE
+    query: Annotated[str, AfterValidator(checked_query)] = QUERY
     incrementing: Annotated[str, AfterValidator(checked_name)] | None = Field(
         default=None,
         description="The column of whole numbers by which new rows are found: each row gets a higher one than those "
@@ -83,6 +84,17 @@ class SqlSourceOptions(SqlOptions):
         return 0 if self.file or self.bulk or self.settle_s is None else self.settle_s * 1.1 + _ANSWERS_S
 
     @model_validator(mode="after")
+    def _a_query_is_of_a_file(self) -> Self:
+        if self.query and not self.file:
+            raise ValueError(
+                "query is of SQLite alone: of a server that no system of its own knows, nobody can say which types the "
+                "columns of a result have"
+            )
+        if self.query and not self.incrementing:
+            raise ValueError("query needs incrementing: a column of whole numbers that tells rows of its result apart")
+        return self
+
+    @model_validator(mode="after")
     def _times_are_those_of_a_file(self) -> Self:
         if self.timestamp and not self.file:
             raise ValueError(
@@ -106,8 +118,8 @@ class SqlSourceOptions(SqlOptions):
 
     @model_validator(mode="after")
     def _names_tables_in_one_way(self) -> Self:
-        if bool(self.table) == bool(self.tables):
-            raise ValueError("name one table as table, or several as tables")
+        if sum(map(bool, (self.table, self.tables, self.query))) != 1:
+            raise ValueError("name one table as table, or several as tables, or write a query")
         if self.exclude and not self.tables:
             raise ValueError("exclude goes with tables")
         return self

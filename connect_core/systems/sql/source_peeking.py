@@ -5,20 +5,20 @@ from __future__ import annotations
 import pyarrow as pa
 import sqlalchemy as sa
 
-from connect_core.systems.sql.connecting import connected
-from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.source_catalog import newest, read_source_table
 from connect_core.systems.sql.source_listing import tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.sql.source_query import read_query, reading, reading_understood
 from connect_core.systems.tables.pages import Row, record_batch
 
 
 def newest_rows(options: SqlSourceOptions, last: int) -> pa.Table:
     """Of several tables those of each."""
     found = list[Row]()
-    with connected(options, options.url, "reads") as database, understood(options.url):
+    with reading(options, options.url) as database, reading_understood(options, options.url):
         for one in _each(database, options):
-            found += newest(database, read_source_table(database, one), last)
+            table = (read_query if one.query else read_source_table)(database, one)
+            found += newest(database, table, last)
     return pa.Table.from_batches([record_batch(found)])
 
 

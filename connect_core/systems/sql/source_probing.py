@@ -8,7 +8,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from connect_core.errors import ConfigError, DataError, Refused, Unreachable
+from connect_core.errors import ConfigError, DataError, Refused, Unreachable, WaybillError
 from connect_core.sdk.plugin import ProbeResult
 from connect_core.sdk.values import Json
 from connect_core.systems.sql.connecting import connected
@@ -25,14 +25,24 @@ from connect_core.systems.sql.source_catalog import (
 )
 from connect_core.systems.sql.source_listing import others_there, tables_there
 from connect_core.systems.sql.source_options import SqlSourceOptions
+from connect_core.systems.sql.source_query import (
+    check_numbers,
+    number_of_two,
+    read_query,
+    reading,
+    reading_understood,
+)
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.probed_rows import (
     EACH_RUN_READS_ALL,
+    MANY,
     TablesThere,
     each_probed,
     times_probed,
+    times_to_come,
     to_come,
 )
+from connect_core.systems.tables.queries import PARTITION, query_probed
 
 
 def probe_source(options: Json) -> Iterator[ProbeResult]:
@@ -42,12 +52,34 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
         return
     with connected(given, given.url, "reads") as database, understood(given.url):
         yield from database_probed(database, given)
-        if given.tables:
+        if given.query:
+            yield from _query_probed(given)
+        elif given.tables:
             named = given.named_tables
             there = TablesThere(tables_there(database, named), others_there(database, named))
             yield from each_probed(named, there, given.of_table, partial(_probed, database))
         else:
             yield from _probed(database, given)
+
+
+def _query_probed(given: SqlSourceOptions) -> Iterator[ProbeResult]:
+    """On a connection of its own, which has the query."""
+    where = f"{given.url}/{PARTITION}"
+    try:
+        with reading(given, where) as database, reading_understood(given, where):
+            table = read_query(database, given)
+            check_numbers(database, table, where)
+            lowest, highest = extent(database, table, where)
+            twice = number_of_two(database, table, MANY)
+            yield from query_probed(table.id, given.timestamp or "", bulk=given.bulk, twice=twice)
+            if wrong := unfit_numbers(lowest, (highest or 0) + 1):
+                yield ProbeResult(False, f"{wrong}: name another column as incrementing")
+            if table.time is not None:
+                check_times(database, table, where)
+                yield from times_to_come(rows_to_come(database, table, to_come(host_now(database))))
+                yield _writer(given)
+    except WaybillError as error:
+        yield ProbeResult(False, ": ".join(filter(None, ("query", error.what, error.next_step))))
 
 
 def _probed(database: sa.Connection, given: SqlSourceOptions) -> Iterator[ProbeResult]:
@@ -82,8 +114,12 @@ def _times(database: sa.Connection, given: SqlSourceOptions, table: SqlSourceTab
     indexed = any(one["column_names"][:1] == [named] for one in indexes)
     future = rows_to_come(database, table, to_come(host_now(database)))
     yield from times_probed(named, indexed=indexed, future=future, zone="")
-    some = "a program has" if writers_of_file(given.file, given.table) else "no program has"
-    yield ProbeResult(True, f"{some} the file as its writer at this moment")
+    yield _writer(given)
+
+
+def _writer(given: SqlSourceOptions) -> ProbeResult:
+    some = "a program has" if writers_of_file(given.file, given.url) else "no program has"
+    return ProbeResult(True, f"{some} the file as its writer at this moment")
 
 
 def _numbers(table: SqlSourceTable) -> Iterator[ProbeResult]:

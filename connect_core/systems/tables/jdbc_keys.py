@@ -38,7 +38,7 @@ def jdbc_classes_of_files(kind: str) -> tuple[FlatClass, ...]:
     """Of a database that is a file, whose URLs are `jdbc:KIND:PATH`, by the names of its options `url` and `table`."""
     sink = FlatEnd({**_SINK, **_OF_FILE}, {URL: _SINK_MUST[URL]}, _complete_sink)
     must = {key: words for key, words in _SOURCE_MUST.items() if key != "connection.user"}
-    return _classes((kind,), sink, FlatEnd({**_SOURCE, **_OF_FILE, **_SOURCE_OF_FILE}, must))
+    return _classes((kind,), sink, FlatEnd({**_SOURCE, **_OF_FILE}, must))
 
 
 def _classes(kinds: Collection[str], sink: FlatEnd, source: FlatEnd) -> tuple[FlatClass, ...]:
@@ -297,7 +297,4 @@ _OF_FILE: Mapping[str, FlatHandler] = {
     URL: _file_url,
     "connection.user": ignored(_NO_USERS),
     "connection.password": ignored(_NO_USERS),
-}
-_SOURCE_OF_FILE: Mapping[str, FlatHandler] = {
-    "query": _only("", why="tables alone are read of a file"),
 }

@@ -53,7 +53,7 @@ class Shop:
         return Partition(self.name(table))
 
     def probed(self, *tables: str, **more: Any) -> dict[str, bool]:
-        return {one.what: one.ok for one in probe_source(self.given(*tables, **more).model_dump())}
+        return {one.what: one.ok for one in probe_source(self.given(*tables, **more).model_dump(exclude_unset=True))}
 
     def peeked(self, *tables: str) -> list[Any]:
         found = newest_rows(self.given(*tables), 1)
@@ -184,8 +184,8 @@ def test_what_a_person_sees_before_a_run(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"table": "orders", "tables": ["pay_in"]}, "name one table as table, or several as tables"),
-        ({}, "name one table as table, or several as tables"),
+        ({"table": "orders", "tables": ["pay_in"]}, "name one table as table, or several as tables, or write"),
+        ({}, "name one table as table, or several as tables, or write a query"),
         ({"table": "orders", "exclude": ["a"]}, "exclude goes with tables"),
         ({"tables": ["main.orders"]}, "a table of SQLite has no schema"),
         ({"tables": ["o*"], "exclude": ["main.orders"]}, "a table of SQLite has no schema"),

@@ -94,6 +94,32 @@ def test_a_row_comes_again_whenever_it_has_changed(bare_site: Site) -> None:
     assert "the clock is that of the driver's host" in said.lower()
 
 
+def test_a_query_brings_rows_of_two_tables(bare_site: Site) -> None:
+    database(
+        bare_site,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, customer TEXT)",
+        "CREATE TABLE items (id INTEGER PRIMARY KEY AUTOINCREMENT, of_order INTEGER, price INTEGER)",
+        "INSERT INTO orders (customer) VALUES ('Zoë')",
+        "INSERT INTO items (of_order, price) VALUES (1, 5), (1, 6)",
+    )
+    query = "SELECT i.id, o.customer, i.price FROM items i JOIN orders o ON o.id = i.of_order"
+    source = {"sql": {"url": "sqlite:///shop.db", "query": query, "incrementing": "id"}}
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    assert "2 delivered" in run(bare_site)
+    database(bare_site, "INSERT INTO items (of_order, price) VALUES (1, 7)")
+    run(bare_site)
+    assert [(line["id"], line["customer"], line["price"]) for line in lines(bare_site)] == [
+        (1, "Zoë", 5),
+        (2, "Zoë", 6),
+        (3, "Zoë", 7),
+    ]
+    assert "the server takes the query" in bare_site.waybill("check", "a.yaml", "--probe")
+    assert '"price":7' in bare_site.waybill("try", "a.yaml", "--last", "1")
+    source["sql"]["query"] = "SELEKT"
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    assert "does not take the query" in run(bare_site, code=2)
+
+
 def test_several_tables_by_one_connector(bare_site: Site) -> None:
     """A new one as well; one that cannot be read holds up no other, and one that is gone is told."""
     database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")

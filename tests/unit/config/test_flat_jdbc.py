@@ -216,6 +216,8 @@ def test_a_file_of_sqlite(read: Read) -> None:
     assert source == {"table": "orders", "incrementing": "id", "every_s": 0.5}
     checked = read({**SOURCE, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders,items"})
     assert checked.data["source"]["sql"]["tables"] == ["orders", "items"]
+    checked = read({**QUERIED, "connection.url": "jdbc:sqlite:shop.db"})
+    assert checked.data["source"]["sql"]["query"] == QUERIED["query"]
     checked = read({**TIMED, "connection.url": "jdbc:sqlite:shop.db", "table.whitelist": "orders"})
     assert checked.data["source"]["sql"]["timestamp"] == TIMED["timestamp.column.name"]
 
@@ -227,7 +229,7 @@ def test_a_file_of_sqlite(read: Read) -> None:
         ("connection.url", "jdbc:sqlite::memory:", "nothing but the path of a file"),
         ("connection.url", "jdbc:sqlite:a.db?cache=shared", "nothing but the path of a file"),
         ("connection.url", "jdbc:sqlite:/etc/a.db", "is outside of the folders"),
-        ("query", "SELECT 1", "tables alone are read of a file"),
+        ("query", "SELECT 1", "a connector reads a query or tables"),
     ],
 )
 def test_what_a_file_of_sqlite_has_not(read: Read, key: str, value: str, words: str) -> None:
