@@ -55,16 +55,19 @@ def relation(name: str, *columns: sa.ColumnClause[Any]) -> sa.TableClause:
 def read_table(asking: sa.Connection, name: str) -> SqlTable | None:
     """None where there is none of that name. A view has no key, and is told from a table by `require_table`."""
     schema, _, table = name.rpartition(".")
+    looking = sa.inspect(asking)  # it asks for nothing twice
     try:
         written = _as_it_is_written(asking, table)
-        found = sa.Table(written, sa.MetaData(), schema=schema or None, autoload_with=asking, resolve_fks=False)
+        found = sa.Table(written, sa.MetaData(), schema=schema or None)
+        looking.reflect_table(found, None, resolve_fks=False)
     except exc.NoSuchTableError:
         return None
     key = tuple(column.name for column in found.primary_key.columns)
     made = _made_by(asking, table)
     row_id = _row_id(asking, found, key, made)
     columns = tuple(_column(column, row_id, asking.dialect) for column in found.columns)
-    return SqlTable(name, columns, key, _unique(asking, found, key, row_id), row_id, "AUTOINCREMENT" in made.upper())
+    unique = _unique(asking, looking, found, key, row_id)
+    return SqlTable(name, columns, key, unique, row_id, "AUTOINCREMENT" in made.upper())
 
 
 def _as_it_is_written(asking: sa.Connection, table: str) -> str:
@@ -132,15 +135,16 @@ def _row_id(asking: sa.Connection, found: sa.Table, key: tuple[str, ...], made: 
     return key[0]
 
 
-def _unique(asking: sa.Connection, found: sa.Table, key: tuple[str, ...], row_id: str) -> frozenset[frozenset[str]]:
+def _unique(
+    asking: sa.Connection, looking: sa.Inspector, found: sa.Table, key: tuple[str, ...], row_id: str
+) -> frozenset[frozenset[str]]:
     if asking.dialect.name == "sqlite":
         sets = _unique_of_file(asking, found.name) + ([[row_id]] if row_id else [])
     else:
-        inspector = sa.inspect(asking)
-        indexes = inspector.get_indexes(found.name, found.schema)
+        indexes = looking.get_indexes(found.name, found.schema)
         sets = [[*key]] if key else []
         sets += [[str(name) for name in one["column_names"]] for one in indexes if one["unique"] and _plain(one)]
-        sets += [one["column_names"] for one in inspector.get_unique_constraints(found.name, found.schema)]
+        sets += [one["column_names"] for one in looking.get_unique_constraints(found.name, found.schema)]
     return frozenset(map(frozenset, sets))
 
 
