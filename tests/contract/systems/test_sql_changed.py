@@ -186,11 +186,12 @@ def test_a_time_of_the_form_of_another_column_stops_the_source(file: ChangedCase
 
 
 def test_a_change_of_an_open_transaction_is_not_passed_over(system: ChangedCase, writing: sqlite3.Connection) -> None:
-    """What it writes has a time from before its end; others that it made a row of have committed before it began."""
+    """A pass with the row from just before it would end behind its time."""
     system.append([b"early"])
     follower = Follower(system.source())
     assert follower.run() == [b"early"]
     let_seconds_pass()
+    system.append([b"just before"])
     writing.execute("BEGIN")
     writing.execute("INSERT INTO t (body) VALUES ('late')")
     let_seconds_pass()
@@ -199,7 +200,7 @@ def test_a_change_of_an_open_transaction_is_not_passed_over(system: ChangedCase,
     seen = system.bounds(follower.positions[system.partition])
     assert seen.begin == seen.end
     writing.execute("COMMIT")
-    assert Follower(system.source(), follower.positions).run() == [b"late"]
+    assert Follower(system.source(), follower.positions).run() == [b"just before", b"late"]
 
 
 def test_a_short_transaction_is_waited_for(system: ChangedCase, writing: sqlite3.Connection) -> None:
