@@ -8,7 +8,9 @@ from typing import Any
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from connect_core.errors import DataError
+from connect_core.errors import ConfigError, DataError, Failure
+from connect_core.sdk.records import Partition
+from connect_core.sdk.values import Bounds, Position
 from connect_core.systems.mysql.connecting import connected, server_uid
 from connect_core.systems.mysql.failures import understood
 from connect_core.systems.mysql.source_catalog import MysqlSourceTable, tables_there
@@ -125,6 +127,8 @@ class MysqlTables(SeveralTables):
     def __init__(self, options: MysqlSourceOptions, resources: ExitStack | None = None) -> None:
         super().__init__(options, options.named_tables, resources)
         self._options = options
+        self._there = frozenset[str]()
+        """What the server listed last."""
 
     def connect(self) -> Connection[Any]:
         return connected(self._options, self._options.address)
@@ -133,13 +137,29 @@ class MysqlTables(SeveralTables):
         return understood(self._options.address)
 
     def there(self, asking: Cursor) -> list[str]:
-        return tables_there(asking)
+        found = tables_there(asking)
+        self._there = frozenset(found)
+        return found
 
     def answer(self, asking: Cursor) -> None:
         asking.execute("SELECT 1")
 
     def opened(self, table: str, database: KeptConnection) -> TableRows[MysqlSourceTable]:
         return rows_of(self._options.of_table(table), database=database)
+
+    def _bounds(self, one: Partition, at: Position | None, until: float) -> Bounds:
+        """A server to which capitals make no difference finds a table also by a name that it does not list: rows would
+        come for each."""
+        if self._means(one.key) and one.key not in self._there:
+            with self._database.asking() as asking:
+                self.there(asking)
+            alike = [name for name in (*self._there, *self._named.exactly()) if name.lower() == one.key.lower()]
+            first = next(filter(self._means, alike), one.key)
+            if first != one.key and not self._there.isdisjoint(alike):
+                words = f"To the server the table is {first}, which is read, too: its rows would come twice"
+                wrong = ConfigError(words, where=one.key, next_step="Name it once, or exclude one of the names")
+                return Bounds.unread(at, Failure.of(wrong))
+        return super()._bounds(one, at, until)
 
 
 def rows_of(

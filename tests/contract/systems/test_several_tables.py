@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -283,3 +284,18 @@ def test_the_probe_names_the_table_and_the_right_that_is_missing(shop: Shop) -> 
     [wrong] = [what for what, ok in said.items() if not ok]
     assert f"{user} lacks SELECT on {shop.within}.pay_in" in wrong
     assert [what for what, ok in said.items() if ok and "orders is there" in what]
+
+
+def test_a_table_that_the_server_finds_by_two_names_is_read_by_one(worker_folder: Path) -> None:
+    """To such a server capitals make no difference."""
+    server = mariadb.MariaDB(worker_folder / "small-names", settings={"lower_case_table_names": "1"})
+    with contextmanager(mariadb.running)(server):
+        shop = Shop(mariadb.Database(server))
+        for read, twice, by in (("orders", "Orders", "ord*"), ("Orders", "ORDERS", "Orders")):
+            source = shop.source(twice, by) if "*" in by else shop.source(by, twice)
+            bounds = source.available_offsets(dict.fromkeys(source.partitions([])))
+            failure = bounds[shop.part(twice)].failure
+            assert failure is not None
+            assert "its rows would come twice" in failure.what
+            assert bounds[shop.part(read)].failure is None
+        assert arrived(Follower(shop.source("Orders"))) == ["orders 1", "orders 2"]
