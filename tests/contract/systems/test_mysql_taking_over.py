@@ -26,6 +26,7 @@ from connect_core.systems.mysql.binlog import server_log, source
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.gtid_states import parsed_state
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.probing import probe
 from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
 from connect_core.systems.mysql.binlog.taking_over import boundaries_of
@@ -360,16 +361,44 @@ def test_a_place_that_is_there_is_no_proof_where_nobody_knows_what_was_read(pair
     assert "cannot be proven: the former one has transactions without a GTID" in said
 
 
-TAGGED = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)
-"""MariaDB has no tags."""
+ONLY_MYSQL = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)
+"""MariaDB has no tags, and no transaction without a GTID."""
 SERVER_SAYS = re.compile("SET @@SESSION.GTID_NEXT= '(.*)'")
+
+
+@ONLY_MYSQL
+def test_a_replica_that_lacks_a_transaction_without_a_gtid_is_told_of(pair: Pair) -> None:
+    """No number says that it is missing, and the next file begins as if it had never been there."""
+    pair.insert(1)
+    pair.catch_up()
+    mysql_replicas.stop_following(pair.second.server)
+    pair.first.run(*ENDS_WHAT_IS_KNOWN[MySQL][0], "INSERT INTO orders VALUES (2)")
+    pair.first.run("SET GLOBAL gtid_mode = ON_PERMISSIVE", "FLUSH BINARY LOGS")
+    pair.stream.reads()
+    assert pair.stream.ids == [1, 2]
+    [said] = pair.take_over()
+    assert "the last transaction that was read has no GTID" in said
+
+
+@ONLY_MYSQL
+def test_the_probe_says_whether_a_replica_may_take_over(pair: Pair) -> None:
+    def said() -> str:
+        options = {**pair.first.options, "tables": ["orders"], "snapshot": "never", "uid": "one"}
+        return "; ".join(one.what for one in probe(options))
+
+    with_tag(pair.first, "batch", 1)
+    assert "a replica may take over: transactions have GTIDs" in said()
+    pair.first.run("SET GLOBAL gtid_mode = ON_PERMISSIVE")
+    assert "without a loss: gtid_mode is ON_PERMISSIVE" in said()
+    pair.first.run("SET GLOBAL gtid_mode = ON", "RESET BINARY LOGS AND GTIDS")
+    assert "without a loss: no transaction has a GTID yet" in said()
 
 
 def with_tag(database: Database, tag: str, *ids: int) -> None:
     database.run(f"SET gtid_next = 'AUTOMATIC:{tag}'", *(f"INSERT INTO orders VALUES ({one})" for one in ids))
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_reading_goes_on_behind_a_transaction_with_a_tag(pair: Pair) -> None:
     pair.insert(1)
     with_tag(pair.first, "batch", 2, 3)
@@ -385,7 +414,7 @@ def test_reading_goes_on_behind_a_transaction_with_a_tag(pair: Pair) -> None:
     assert pair.stream.ids == [1, 2, 3, 4, 5, 6]
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_tags_were_there_before_the_connector(pair: Pair) -> None:
     with_tag(pair.first, "batch", 1)
     with_tag(pair.first, "other", 2)
@@ -398,7 +427,7 @@ def test_tags_were_there_before_the_connector(pair: Pair) -> None:
     assert pair.stream.ids == [3, 4]
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_others_commit_with_a_tag_while_the_connector_is_made(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     def files(*given: Any) -> LogFiles:
         with_tag(pair.first, "batch", 1, 2)
@@ -417,7 +446,7 @@ def test_others_commit_with_a_tag_while_the_connector_is_made(pair: Pair, monkey
     assert pair.stream.ids == [3, 4, 5]
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_a_tag_of_the_replica_alone_before_what_was_read_is_told_of(pair: Pair) -> None:
     """Its number is one that was read, without a tag."""
     with_tag(pair.second, "own", 100)
@@ -429,7 +458,7 @@ def test_a_tag_of_the_replica_alone_before_what_was_read_is_told_of(pair: Pair) 
     assert ":own:1" in said
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_a_tag_of_the_replica_alone_behind_what_was_read_comes(pair: Pair) -> None:
     with_tag(pair.first, "batch", 1)
     pair.catch_up()
@@ -441,7 +470,7 @@ def test_a_tag_of_the_replica_alone_behind_what_was_read_comes(pair: Pair) -> No
     assert pair.stream.ids == [1, 100, 2]
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_a_replica_that_lacks_a_transaction_with_a_tag_is_told_of(pair: Pair) -> None:
     pair.insert(1)
     pair.catch_up()
@@ -453,7 +482,7 @@ def test_a_replica_that_lacks_a_transaction_with_a_tag_is_told_of(pair: Pair) ->
     assert ":batch:1" in said
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_a_file_begins_with_tags(pair: Pair) -> None:
     """On both servers, and what was read is where the file of the replica begins."""
     with_tag(pair.first, "batch", 1)
@@ -468,7 +497,7 @@ def test_a_file_begins_with_tags(pair: Pair) -> None:
     assert pair.stream.ids == [1, 2, 3]
 
 
-@TAGGED
+@ONLY_MYSQL
 def test_what_was_read_is_what_the_server_says_of_its_log(pair: Pair) -> None:
     """Each transaction, and all before the begin of a file."""
     longest, alien = "a" + 30 * "_" + "9", str(uuid.uuid4())

@@ -128,6 +128,8 @@ class MysqlChangesSource(ChangeSource):
         if read.gtids is None or executed is None:
             why = f"it {NO_GTIDS}" if read.gtids else read.unknown or f"the former one {NO_GTIDS}"
             raise Unprovable(why)
+        if read.gtid_at_s and not read.gtid:
+            raise Unprovable("the last transaction that was read has no GTID")
         if lacks := executed.lacks(read.gtids):
             raise Unprovable(f"it does not have transactions whose changes were delivered: {short(lacks)}")
         if at.offset != read.place.offset:
