@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 import pymysql
 from pymysql.constants import COMMAND
 
+from connect_core import clock
 from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillError
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.log_events import DamagedLog, LogEvent
@@ -18,8 +20,13 @@ from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.connecting import connected, server_of, server_uid
 from connect_core.systems.mysql.failures import meaning, number_of
 
-_HEARTBEAT_NS = 50_000_000
-"""Between two signs of life of a server that has nothing to send; no answer for a while is an error."""
+_HEARTBEAT_NS = 10_000_000
+"""Between two signs of life of a server that has nothing to send: for so long who follows the log waits whether more
+comes. No answer for a while is an error."""
+_PAUSES_EVERY_S, _LOOKS_EVERY_S = 0.005, 0.001
+"""Behind a pause, and behind a look that found more."""
+_MAY_END = frozenset((log_events.XID, log_events.QUERY, log_events.XA_PREPARE, log_events.PACKED_TRANSACTION))
+_PAUSE = LogEvent(log_events.PAUSE, 0, 0, 0, 0, 0, b"")
 _FATAL, _SAME_ID = 1236, 4052
 
 _DAMAGED = (
@@ -46,8 +53,9 @@ class _Reached:
 def log_from(
     options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int, server: str = ""
 ) -> Iterator[Iterator[LogEvent]]:
-    """Events from this place of the log on; at the end of it, heartbeats for as long as nothing comes. Nothing is tried
-    again: what goes wrong ends the reading, as when another `server` answers."""
+    """Events from this place of the log on; a pause where nothing more has come behind a transaction; at the end of the
+    log, heartbeats for as long as nothing comes. Nothing is tried again: what goes wrong ends the reading, as when
+    another `server` answers."""
     reached = _Reached(file, at)
     with closing(connected(options, where)) as database, _understood(where, as_who, reached):
         with database.cursor() as setting:
@@ -79,6 +87,7 @@ def _announce(setting: Any, *, is_mariadb: bool) -> None:
 
 
 def _events(database: Any, checked: int, reached: _Reached) -> Iterator[LogEvent]:
+    look_at = 0.0
     while True:
         packet = database._read_packet()
         if packet.is_eof_packet():
@@ -92,6 +101,25 @@ def _events(database: Any, checked: int, reached: _Reached) -> Iterator[LogEvent
             reached.file, reached.at = log_events.next_file(event), log_events.next_place(event)
         elif event.is_in_file:
             reached.at = event.end
+        if event.kind in _MAY_END and clock.monotonic() >= look_at:
+            has_more = _has_more(database)
+            if not has_more:
+                yield _PAUSE
+            look_at = clock.monotonic() + (_LOOKS_EVERY_S if has_more else _PAUSES_EVERY_S)
+
+
+def _has_more(database: Any) -> bool:
+    """Whether something has come already: who follows a busy log would meet no heartbeat, and who waits for more before
+    he gives what he has is late. The driver has no public way to ask."""
+    socket = database._sock
+    waits_s = socket.gettimeout()
+    socket.settimeout(0)
+    try:
+        return bool(database._rfile.peek(1))
+    except ssl.SSLWantReadError:
+        return False
+    finally:
+        socket.settimeout(waits_s)
 
 
 @contextmanager

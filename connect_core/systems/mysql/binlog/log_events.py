@@ -23,6 +23,8 @@ PREVIOUS_GTIDS, GTID_LIST = 35, 163
 EXECUTE_LOAD_QUERY, PARTIAL_UPDATE, PACKED_TRANSACTION, QUERY_COMPRESSED = 18, 39, 40, 165
 HARMLESS = frozenset((5, 13, 14, 17, 28, 29, 36, 37, 160, 161, 164))
 """Values that statements use, words of statements, accounts of the log: nothing that changes a row."""
+PAUSE = -1
+"""No event of a server: nothing more has come yet."""
 BEGINS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
 """Of a transaction."""
 ROWS = {

@@ -16,6 +16,10 @@ from connect_core.systems.mysql.binlog.table_names import TableName
 from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.tables.snapshots import SnapshotProgress
 
+_NUMBER_BYTES = 6
+_MOST_MAPS = 1_000
+"""What is kept of tables that change their columns, and of very many."""
+
 
 class WantedLog(NamedTuple):
     """What is read: `wants` says of which tables, but not of those that have a history of their rows where the log
@@ -49,6 +53,8 @@ class LoggedTables:
         self.with_history = set(wanted.with_history)
         self._known: dict[int, TableMap | None] = {}
         self._copies: dict[int, TableName] = {}
+        self._maps: dict[bytes, TableMap] = {}
+        """By what the log says of a table: mostly the same in each transaction."""
 
     def forget(self) -> None:
         self._known.clear()
@@ -60,11 +66,19 @@ class LoggedTables:
         found = None
         wanted = self._wanted.wants(name) and name not in self.with_history
         if origin or name == self.snapshot.notes or wanted:
-            found = table_maps.table_map(event, self._wanted.charsets, is_mariadb)
+            found = self._map(event, is_mariadb)
         self._known[number] = found._replace(name=origin) if found and origin else found
         self._copies.pop(number, None)
         if origin:
             self._copies[number] = name
+
+    def _map(self, event: LogEvent, is_mariadb: bool) -> TableMap:
+        said = event.body[_NUMBER_BYTES:]
+        if said not in self._maps:
+            if len(self._maps) >= _MOST_MAPS:
+                self._maps.clear()
+            self._maps[said] = table_maps.table_map(event, self._wanted.charsets, is_mariadb)
+        return self._maps[said]
 
     def changed(self, event: LogEvent) -> ChangedTable | None:
         """None where nobody wants to know."""

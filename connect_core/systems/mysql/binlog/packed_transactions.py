@@ -34,7 +34,7 @@ class Unpacking:
             if event.kind == log_events.PACKED_TRANSACTION:
                 yield from self._inside(event)
             else:
-                yield event._replace(ahead=self._ahead)
+                yield event._replace(ahead=self._ahead) if self._ahead else event
 
     def _inside(self, event: LogEvent) -> Iterator[LogEvent]:
         number, tables = 0, dict[int, TableMap]()

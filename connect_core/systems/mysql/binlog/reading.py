@@ -37,6 +37,8 @@ _MOVED = 16 << 20
 _STANDALONE = 1
 """Of a transaction of MariaDB: it is one statement, and has no end of its own."""
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
+_PAUSES = (*_IDLE, log_events.PAUSE)
+_WITHOUT_PLACES = (log_events.ROTATE, *_IDLE)
 
 
 class Ending(NamedTuple):
@@ -105,9 +107,9 @@ class BinlogReader:
         with closing(self._taking(opens, limit)) as events:
             came_at = clock.monotonic()
             for event in events:
-                is_idle = event.kind in _IDLE
+                is_idle = event.kind in _PAUSES
                 if is_idle or self._is_over(end) or self._is_full(most - given):
-                    for batch in self._all(end, most - given, is_idle, given > 0):
+                    for batch in self._all(end, most - given, given > 0):
                         yield batch
                         given += len(batch.records) + len(batch.rejects)
                         came_at = clock.monotonic()
@@ -142,7 +144,7 @@ class BinlogReader:
         self._taken.leave_out(self._undoing)
         return True
 
-    def _all(self, end: int, most: int, is_idle: bool, given: bool) -> Generator[SourceBatch, None, None]:
+    def _all(self, end: int, most: int, given: bool) -> Generator[SourceBatch, None, None]:
         """What can be given now. The first batch of a range may be a part of a transaction; one that does not fit any
         more behind others is left to the next range."""
         while True:
@@ -205,19 +207,17 @@ class BinlogReader:
     # ------------------------------------------------------------------------------------------------- what is said
 
     def _take(self, event: LogEvent) -> None:
+        is_in_file = event.is_in_file
         if event.kind == log_events.FORMAT:
             self._begin_file(event)
         elif event.kind == log_events.ROTATE:
             self._change_file(event)
-        elif event.is_in_file and event.kind not in _IDLE:
+        elif is_in_file and event.kind not in _IDLE:
             self._check_begun(event)
             self._take_what_it_says(event)
-        if event.is_in_file and not event.is_packed and event.kind not in (log_events.ROTATE, *_IDLE):
-            self._at, self._ahead, self._packed_taken = (
-                LogPlace(self._at.file, event.end + event.ahead),
-                event.ahead,
-                -1,
-            )
+        if is_in_file and not event.is_packed and event.kind not in _WITHOUT_PLACES:
+            self._at = LogPlace(self._at.file, event.end + event.ahead)
+            self._ahead, self._packed_taken = event.ahead, -1
             if not self._within:
                 self._keep_place()
 
