@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,9 +22,12 @@ from connect_core.sdk.values import OPEN_END, Bounds, Position, Range, SourceBat
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.source import MysqlChangesSource
 from connect_core.systems.tables import taken_events
+from tests.faults.kit.processes import wait_for
 from tests.mariadb import Database, MariaDB
 
 pytestmark = pytest.mark.server
+
+BUSY_S = 10.0
 
 
 class OfBodies(MysqlChangesSource):
@@ -148,3 +153,27 @@ def batch_in(followed: Followed) -> SourceBatch:
     _, batch = followed
     assert isinstance(batch, SourceBatch), batch
     return batch
+
+
+def test_changes_beside_a_busy_writer_come_before_it_pauses(mariadb: MariaDB) -> None:
+    """Where one transaction follows the other, the server has never nothing to send."""
+    case = ChangesCase(Database(mariadb))
+    stop = threading.Event()
+
+    def write() -> None:
+        until = time.monotonic() + BUSY_S
+        with closing(case.database.connected()) as connection, connection.cursor() as writing:
+            while not stop.wait(0.002) and time.monotonic() < until:
+                writing.execute("INSERT INTO rows_ (body) VALUES ('x')")
+
+    source, writer = case.whole(), threading.Thread(target=write)
+    writer.start()
+    wait_for(lambda: bool(case.database.run("SELECT 1 FROM rows_ LIMIT 1")), "the first row")
+    [seen] = source.available_offsets({case.partition: case.begin}).values()
+    live = replace(range_of(case.partition, seen, max_records=100_000), end=OPEN_END)
+    batch = next(iter(source.read(live, limit())))
+    is_busy = writer.is_alive()
+    stop.set()
+    writer.join()
+    assert is_busy
+    assert 0 < len(batch.records) < 1_000
