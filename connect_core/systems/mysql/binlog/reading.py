@@ -107,8 +107,8 @@ class BinlogReader:
         with closing(self._taking(opens, limit)) as events:
             came_at = clock.monotonic()
             for event in events:
-                is_idle = event.kind in _PAUSES
-                if is_idle or self._is_over(end) or self._is_full(most - given):
+                is_idle = event.kind in _IDLE
+                if event.kind in _PAUSES or self._is_over(end) or self._is_full(most - given):
                     for batch in self._all(end, most - given, given > 0):
                         yield batch
                         given += len(batch.records) + len(batch.rejects)
