@@ -29,7 +29,7 @@ OPTIONS = Options(well_known_ports=False, postgresql={"fsync": "off"})
 def clusters_are_copied(worker_folder: Path) -> Iterator[None]:
     """The first is made by initdb, as each is for users; the others are copies of it."""
     first = worker_folder / "first-cluster"
-    initialise = postgresql._initialise
+    initialise = postgresql.initialise
 
     def copied(data: Path) -> None:
         if not first.exists():
@@ -38,7 +38,7 @@ def clusters_are_copied(worker_folder: Path) -> Iterator[None]:
         subprocess.run(["cp", "-aT", first, data], check=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgresql, "_initialise", copied)
+        patch.setattr(postgresql, "initialise", copied)
         yield
     shutil.rmtree(first, ignore_errors=True)
 
