@@ -10,7 +10,16 @@ from connect_core.sdk.values import Json
 from connect_core.systems.database_urls import file_of
 from connect_core.systems.sql.options import SqlOptions, checked_name, checked_table, no_schema, plain_name
 from connect_core.systems.tables.named_tables import NamedTables, names_of
-from connect_core.systems.tables.options import BULK, EXCLUDE, QUERY, TABLES, TIMESTAMP, checked_query
+from connect_core.systems.tables.options import (
+    BULK,
+    EXCLUDE,
+    QUERY,
+    TABLES,
+    TIMESTAMP,
+    check_read_in_one_way,
+    check_timestamp,
+    checked_query,
+)
 
 _ANSWERS_S = 5.0
 
@@ -90,8 +99,6 @@ class SqlSourceOptions(SqlOptions):
                 "query is of SQLite alone: of a server that no system of its own knows, nobody can say which types the "
                 "columns of a result have"
             )
-        if self.query and not self.incrementing:
-            raise ValueError("query needs incrementing: a column of whole numbers that tells rows of its result apart")
         return self
 
     @model_validator(mode="after")
@@ -101,10 +108,7 @@ class SqlSourceOptions(SqlOptions):
                 "timestamp is of SQLite alone: of a server that no system of its own knows, nobody can ask for its "
                 "clock in UTC, nor which transactions are open"
             )
-        if self.timestamp and self.bulk:
-            raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
-        if "delay_s" in self.model_fields_set and not self.timestamp:
-            raise ValueError("delay_s goes with timestamp")
+        check_timestamp(self)
         return self
 
     @model_validator(mode="after")
@@ -118,10 +122,7 @@ class SqlSourceOptions(SqlOptions):
 
     @model_validator(mode="after")
     def _names_tables_in_one_way(self) -> Self:
-        if sum(map(bool, (self.table, self.tables, self.query))) != 1:
-            raise ValueError("name one table as table, or several as tables, or write a query")
-        if self.exclude and not self.tables:
-            raise ValueError("exclude goes with tables")
+        check_read_in_one_way(self)
         return self
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -249,6 +249,52 @@ QUERY: Any = Field(
 )
 
 
+class OptionsOfReading(Protocol):
+    """What options of every source of tables have."""
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def tables(self) -> Sequence[str]: ...
+
+    @property
+    def exclude(self) -> Sequence[str]: ...
+
+    @property
+    def query(self) -> str: ...
+
+    @property
+    def incrementing(self) -> str | None: ...
+
+    @property
+    def timestamp(self) -> str | None: ...
+
+    @property
+    def bulk(self) -> bool: ...
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+
+def check_read_in_one_way(given: OptionsOfReading) -> None:
+    """Raises ValueError."""
+    if sum(map(bool, (given.table, given.tables, given.query))) != 1:
+        raise ValueError("name one table as table, or several as tables, or write a query")
+    if given.exclude and not given.tables:
+        raise ValueError("exclude goes with tables")
+    if given.query and not given.incrementing:
+        raise ValueError("query needs incrementing: a column of whole numbers that tells rows of its result apart")
+
+
+def check_timestamp(given: OptionsOfReading) -> None:
+    """Raises ValueError."""
+    if "delay_s" in given.model_fields_set and not given.timestamp:
+        raise ValueError("delay_s goes with timestamp")
+    if given.bulk and given.timestamp:
+        raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
+
+
 class TableSourceOptions(DatabaseOptions):
     """By which rows a table is read, and when."""
 
@@ -300,20 +346,12 @@ class TableSourceOptions(DatabaseOptions):
 
     @model_validator(mode="after")
     def _names_tables_in_one_way(self) -> Self:
-        if sum(map(bool, (self.table, self.tables, self.query))) != 1:
-            raise ValueError("name one table as table, or several as tables, or write a query")
-        if self.exclude and not self.tables:
-            raise ValueError("exclude goes with tables")
-        if self.query and not self.incrementing:
-            raise ValueError("query needs incrementing: a column of whole numbers that tells rows of its result apart")
+        check_read_in_one_way(self)
         return self
 
     @model_validator(mode="after")
     def _delay_goes_with_timestamp(self) -> Self:
-        if "delay_s" in self.model_fields_set and not self.timestamp:
-            raise ValueError("delay_s goes with timestamp")
-        if self.bulk and self.timestamp:
-            raise ValueError("bulk reads all rows, and timestamp those that were changed: leave one of them out")
+        check_timestamp(self)
         return self
 
 
