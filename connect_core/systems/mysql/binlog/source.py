@@ -242,7 +242,8 @@ class MysqlChangesSource(ChangeSource):
         if begun_at(self._options, self._where, ending.file) != ending.created:
             return f"{ending.file} is another file now: the log was begun again, or this is another server", oldest
         if ending.at > files.sizes[place.file]:
-            words = f"{ending.file} is shorter than what was read of it: the server lost its end"
+            # The moment when a log was begun is in whole seconds: one begun again at once looks like the one before.
+            words = f"{ending.file} is shorter than what was read of it: the server lost its end, or it was begun again"
             later = [one for one in files.sizes if one > place.file]
             return words, LogPlace(min(later), FIRST_EVENT) if later else files.end
         return "", oldest
