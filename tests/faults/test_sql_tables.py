@@ -4,14 +4,10 @@ programs write the file."""
 from __future__ import annotations
 
 import random
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,27 +17,9 @@ from tests.faults.kit.journeys import SHORT_LEASES, TRY_AGAIN
 from tests.faults.kit.processes import ended
 from tests.faults.rows import FaultRow
 from tests.site import Site
+from tests.sqlite_files import Database
 
 pytestmark = pytest.mark.fault
-
-
-@dataclass
-class Database:
-    path: Path
-
-    def connected(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, isolation_level=None, timeout=30, check_same_thread=False)
-
-    def run(self, *statements: str) -> list[Any]:
-        found: list[Any] = []
-        with closing(self.connected()) as database:
-            for statement in statements:
-                found = database.execute(statement).fetchall()
-        return found
-
-    def sink(self, table: str, **more: Any) -> dict[str, Any]:
-        key = {"key": ["place", "n"]} if more.get("mode") == "upsert" else {}
-        return {"sql": {"url": f"sqlite:///{self.path}", "table": table, "lock_timeout_s": 2, **key, **more}}
 
 
 @pytest.fixture
@@ -113,9 +91,8 @@ def test_rows_are_read_while_writers_are_busy(bare_site: Site, row: FaultRow, se
     bare_site.settings.update(SHORT_LEASES)
     database = Database(bare_site.folder / "shop.db")
     database.run("PRAGMA journal_mode = WAL", "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, w INTEGER)")
-    source = {"sql": {"url": f"sqlite:///{database.path}", "table": "t"}}
     sink = {"file": {"path": "out.jsonl", "format": "lines"}}
-    bare_site.apply("read", {"source": source, "sink": sink, "limits": {"range_records": 300}})
+    bare_site.apply("read", {"source": database.source(table="t"), "sink": sink, "limits": {"range_records": 300}})
     ends, seeds = threading.Event(), [seeded.random() for _ in range(3)]
 
     def write(seed: float) -> None:
