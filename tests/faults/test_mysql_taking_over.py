@@ -116,6 +116,8 @@ def test_a_replica_takes_over_beside_busy_writers(
         time.sleep(0.3)
         following.apply()
         code = following.attempt()
+        if code == 3 and following_on:  # a range that the former document has planned: the next run plans it anew
+            code = following.attempt()
     if code == 5 and following_on:
         assert _delivered_more(following)
         return

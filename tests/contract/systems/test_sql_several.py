@@ -242,4 +242,4 @@ def test_the_delay_of_a_server_is_waited_for_once(of_server: ShopOfServer) -> No
     began = time.monotonic()
     bounds = source.available_offsets(dict.fromkeys(source.partitions([])))
     assert [one.end for one in bounds.values()] == [3] * len(tables)
-    assert 1 <= time.monotonic() - began < 4
+    assert 1 <= time.monotonic() - began < len(tables)

@@ -7,7 +7,7 @@ https://debezium.io/documentation/reference/stable/connectors/mysql.html, "Data 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
@@ -98,11 +98,19 @@ def _topic(name: TableName) -> str:
     return f"{name.database}.{name.table}"
 
 
-def _row(table: TableMap, values: Values, unfit: list[str], only: Sequence[int] | None = None) -> str:
-    places = range(len(values)) if only is None else only
-    return (
-        "{" + ",".join(f"{quoted(table.columns[one].name)}:{_value(table, one, values, unfit)}" for one in places) + "}"
-    )
+def _row(table: TableMap, values: Values, unfit: list[str]) -> str:
+    try:
+        members = [
+            label + ("null" if raw is None else form.to_json(raw))
+            for label, form, raw in zip(table.labels, table.forms, values, strict=True)
+        ]
+    except UnfitForEvent:
+        return _members(table, values, unfit, range(len(values)))
+    return "{" + ",".join(members) + "}"
+
+
+def _members(table: TableMap, values: Values, unfit: list[str], places: Iterable[int]) -> str:
+    return "{" + ",".join(table.labels[one] + _value(table, one, values, unfit) for one in places) + "}"
 
 
 def _value(table: TableMap, place: int, values: Values, unfit: list[str]) -> str:
@@ -121,7 +129,7 @@ def _key(table: TableMap, values: Values) -> str | None:
     if not table.key:
         return None
     if len(table.key) > 1:
-        return _row(table, values, [], only=table.key)
+        return _members(table, values, [], table.key)
     text = _value(table, table.key[0], values, [])
     return str(json.loads(text)) if text.startswith('"') else text
 

@@ -28,7 +28,7 @@ def decoder(charset: str) -> Decoder | None:
     if charset == "latin1":
         return _latin1
     codec = _CODECS.get(charset)
-    return (lambda data: codecs.decode(data, codec)) if codec else None
+    return (lambda data: data.decode(codec)) if codec else None
 
 
 _LATIN1 = "".join(bytes((one,)).decode("cp1252", "replace").replace("\ufffd", chr(one)) for one in range(256))

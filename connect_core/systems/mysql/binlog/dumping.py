@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,14 +16,14 @@ from connect_core.errors import ConfigError, Retriable, Unreachable, WaybillErro
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.log_events import DamagedLog, LogEvent
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
+from connect_core.systems.mysql.binlog.packets import StreamedPackets
 from connect_core.systems.mysql.connecting import connected, server_of, server_uid
 from connect_core.systems.mysql.failures import meaning, number_of
 
 _HEARTBEAT_NS = 10_000_000
 """Between two signs of life of a server that has nothing to send: for so long who follows the log waits whether more
 comes. No answer for a while is an error."""
-_PAUSES_EVERY_S, _LOOKS_EVERY_S = 0.005, 0.001
-"""Behind a pause, and behind a look that found more."""
+_PAUSES_EVERY_S = 0.005
 _MAY_END = frozenset((log_events.XID, log_events.QUERY, log_events.XA_PREPARE, log_events.PACKED_TRANSACTION))
 _PAUSE = LogEvent(log_events.PAUSE, 0, 0, 0, 0, 0, b"")
 _FATAL, _SAME_ID = 1236, 4052
@@ -63,9 +62,10 @@ def log_from(
             _announce(setting, is_mariadb=server_of(database).is_mariadb)
             setting.execute("SELECT @@GLOBAL.binlog_checksum")
             [checked] = setting.fetchone() or ("NONE",)
-        # A private call of the driver, which knows no public one for commands of replicas.
+        # Private names of the driver, which knows no public ones for commands of replicas.
         database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
-        yield _events(database, log_events.CRC32 if checked == "CRC32" else 0, reached)
+        packets = StreamedPackets(database._sock, database._read_timeout)
+        yield _events(packets, log_events.CRC32 if checked == "CRC32" else 0, reached)
 
 
 def require_server(asking: Any, server: str, where: str) -> None:
@@ -86,40 +86,24 @@ def _announce(setting: Any, *, is_mariadb: bool) -> None:
         setting.execute(f"SET @{name}_heartbeat_period = {_HEARTBEAT_NS}")
 
 
-def _events(database: Any, checked: int, reached: _Reached) -> Iterator[LogEvent]:
-    look_at = 0.0
+def _events(packets: StreamedPackets, checked: int, reached: _Reached) -> Iterator[LogEvent]:
+    may_pause_at = 0.0
     while True:
-        packet = database._read_packet()
-        if packet.is_eof_packet():
+        packet = packets.packet()
+        if packet is None:
             raise Unreachable("The server has ended the log: it is being stopped")
-        data = packet.get_all_data()[1:]
-        event = log_events.parsed(data, checked)
+        event = log_events.parsed(packet, checked)
         if event.kind == log_events.FORMAT:
-            checked = log_events.check_of(data)
+            checked = log_events.check_of(packet)
         yield event
         if event.kind == log_events.ROTATE:
             reached.file, reached.at = log_events.next_file(event), log_events.next_place(event)
         elif event.is_in_file:
             reached.at = event.end
-        if event.kind in _MAY_END and clock.monotonic() >= look_at:
-            has_more = _has_more(database)
-            if not has_more:
-                yield _PAUSE
-            look_at = clock.monotonic() + (_LOOKS_EVERY_S if has_more else _PAUSES_EVERY_S)
-
-
-def _has_more(database: Any) -> bool:
-    """Whether something has come already: who follows a busy log would meet no heartbeat, and who waits for more before
-    he gives what he has is late. The driver has no public way to ask."""
-    socket = database._sock
-    waits_s = socket.gettimeout()
-    socket.settimeout(0)
-    try:
-        return bool(database._rfile.peek(1))
-    except ssl.SSLWantReadError:
-        return False
-    finally:
-        socket.settimeout(waits_s)
+        # Who follows a busy log would meet no heartbeat, and who waits for more before he gives what he has is late.
+        if event.kind in _MAY_END and not packets.has_more() and clock.monotonic() >= may_pause_at:
+            yield _PAUSE
+            may_pause_at = clock.monotonic() + _PAUSES_EVERY_S
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import zlib
 from typing import NamedTuple
 
 HEADER = 19
+_HEAD = struct.Struct("<IBIIIH").unpack_from
 _CRC = 4
 CRC32 = 1
 """How events are checked."""
@@ -27,6 +28,8 @@ PAUSE = -1
 """No event of a server: nothing more has come yet."""
 BEGINS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
 """Of a transaction."""
+SAYS_NOTHING_YET = frozenset((*BEGINS, TABLE_MAP))
+"""Of rows: these come behind it."""
 ROWS = {
     **dict.fromkeys((23, 30, 166, 169), "c"),
     **dict.fromkeys((24, 31, PARTIAL_UPDATE, 167, 170), "u"),
@@ -112,14 +115,15 @@ def parsed(packet: bytes, checked: int) -> LogEvent:
     """Of a packet behind its first byte. `checked` is how events are checked. Raises DamagedLog."""
     if len(packet) < HEADER:
         raise DamagedLog("an event is too short")
-    at_s, kind, server_id, size, end, flags = struct.unpack_from("<IBIIIH", packet)
-    checked = checked if kind != FORMAT else check_of(packet)
+    at_s, kind, server_id, size, end, flags = _HEAD(packet)
+    if kind == FORMAT:
+        checked = check_of(packet)
     if checked == CRC32:
-        [crc] = struct.unpack_from("<I", packet, len(packet) - _CRC)
-        if kind != FORMAT and zlib.crc32(packet[:-_CRC]) != crc:
+        said, crc = packet[:-_CRC], packet[-_CRC:]
+        if kind != FORMAT and zlib.crc32(said) != int.from_bytes(crc, "little"):
             raise DamagedLog("the checksum of an event is wrong")
-    body = packet[HEADER : len(packet) - (_CRC if checked == CRC32 else 0)]
-    return LogEvent(kind, at_s, server_id, size, end, flags, body)
+        packet = said
+    return LogEvent(kind, at_s, server_id, size, end, flags, packet[HEADER:])
 
 
 def size_of(head: bytes) -> int:

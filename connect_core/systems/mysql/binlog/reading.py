@@ -24,7 +24,7 @@ from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
-from connect_core.systems.mysql.binlog.server_log import LARGEST, LogPlace, number_of_file
+from connect_core.systems.mysql.binlog.server_log import LARGEST, LogPlace, number_of_file, offset_of
 from connect_core.systems.mysql.binlog.statements import Does, Statement, statement
 from connect_core.systems.mysql.binlog.table_names import TableName
 from connect_core.systems.mysql.binlog.taken import TakenChanges, as_it_stands
@@ -101,12 +101,14 @@ class BinlogReader:
     ) -> Generator[SourceBatch, None, None]:
         """Until the place `end`, until there are `most` rows, the end of the quantum, or until nothing has come for so
         many seconds. A batch ends where a transaction does, unless that alone is larger than a batch may be."""
+        self._to_write_s, given = limit.left_s() / 2, 0
         if limit.quantum_left_s() <= 0 or self._taken.first >= end:
             return
-        self._to_write_s, given = limit.left_s() / 2, 0
         with closing(self._taking(opens, limit)) as events:
             came_at = clock.monotonic()
             for event in events:
+                if event.kind in log_events.SAYS_NOTHING_YET:
+                    continue
                 is_idle = event.kind in _IDLE
                 if event.kind in _PAUSES or self._is_over(end) or self._is_full(most - given):
                     for batch in self._all(end, most - given, given > 0):
@@ -115,7 +117,7 @@ class BinlogReader:
                         came_at = clock.monotonic()
                     if self._taken.first >= end or given >= most or (given and self._holds(most - given)):
                         return
-                if self._time_left(limit) <= 0 or (is_idle and clock.monotonic() - came_at >= idle_s):
+                if self._time_left(limit, is_idle) <= 0 or (is_idle and clock.monotonic() - came_at >= idle_s):
                     break
             if (last := self._batch(end, most - given, torn=False, moved=1)) is not None:
                 yield last
@@ -130,14 +132,17 @@ class BinlogReader:
                 for event in events:
                     self._take(event)
                     yield event
-                    if self._within and not self._is_foreseen and self._taken.fills_a_batch:
+                    if event.kind in log_events.ROWS and self._is_too_large():
                         break
                 if not self._foresees(events, limit):
                     return
 
+    def _is_too_large(self) -> bool:
+        return self._within and not self._is_foreseen and self._taken.fills_a_batch
+
     def _foresees(self, events: Iterator[LogEvent], limit: Limit) -> bool:
         """False where the time is over before the end of the transaction."""
-        for _ in look_ahead(events, self._undoing, lambda event: self._spot(event).offset):
+        for _ in look_ahead(events, self._undoing, lambda event: self._offset_of(event)):
             if self._time_left(limit) <= 0:
                 return False
         self._is_foreseen = True
@@ -159,13 +164,15 @@ class BinlogReader:
             if most <= 0 or self._taken.first >= end:
                 return
 
-    def _time_left(self, limit: Limit) -> float:
+    def _time_left(self, limit: Limit, is_idle: bool = False) -> float:
         """A first batch may come when the quantum is over: what is before it in its transaction has to be read once
-        more, and would never be passed where that takes longer. Half of the time to live is left to write it."""
+        more, and would never be passed where that, or a busy host, takes longer. Half of the time to live is left to
+        write it."""
         left_s = limit.quantum_left_s()
         if left_s > 0 or self._taken.first > self._offset or (limit.stopped is not None and limit.stopped.is_set()):
             return left_s
-        return limit.left_s() - self._to_write_s if self._within else left_s
+        is_before_it = self._within or (self._whole <= self._offset and not is_idle)
+        return limit.left_s() - self._to_write_s if is_before_it else left_s
 
     def _is_over(self, end: int) -> bool:
         return self._at.offset >= end
@@ -207,27 +214,23 @@ class BinlogReader:
     # ------------------------------------------------------------------------------------------------- what is said
 
     def _take(self, event: LogEvent) -> None:
-        is_in_file = event.is_in_file
-        if event.kind == log_events.FORMAT:
+        kind, is_in_file = event.kind, event.is_in_file
+        if kind == log_events.FORMAT:
             self._begin_file(event)
-        elif event.kind == log_events.ROTATE:
+        elif kind == log_events.ROTATE:
             self._change_file(event)
-        elif is_in_file and event.kind not in _IDLE:
+        elif is_in_file and kind not in _IDLE:
             self._check_begun(event)
-            self._take_what_it_says(event)
-        if is_in_file and not event.is_packed and event.kind not in _WITHOUT_PLACES:
+            if event.number is None:
+                self._tell(event)
+            elif event.number > self._packed_taken:  # where it is read once more, it comes from its begin
+                self._packed_taken = event.number
+                self._tell(event)
+        if is_in_file and event.number is None and kind not in _WITHOUT_PLACES:
             self._at = LogPlace(self._at.file, event.end + event.ahead)
             self._ahead, self._packed_taken = event.ahead, -1
             if not self._within:
                 self._keep_place()
-
-    def _take_what_it_says(self, event: LogEvent) -> None:
-        """Where a packed transaction is read once more, it comes from its begin."""
-        if event.number is None:
-            self._tell(event)
-        elif event.number > self._packed_taken:
-            self._packed_taken = event.number
-            self._tell(event)
 
     def _begin_file(self, event: LogEvent) -> None:
         """Another log may have a file of this name."""
@@ -253,7 +256,8 @@ class BinlogReader:
     def _check_begun(self, event: LogEvent) -> None:
         if not self._is_begun:
             raise Retriable("The log does not say what it is", where=self._where)
-        if not self._at.at <= event.end + event.ahead < LARGEST or event.place >= LARGEST:
+        end = event.end + event.ahead
+        if not self._at.at <= end < LARGEST or (event.number and event.place >= LARGEST):
             words = f"File {self._file} of the log is larger than 4 GiB: places in it have no number"
             raise DataError(words, where=self._where, next_step="Write smaller transactions, and set max_binlog_size")
 
@@ -280,7 +284,7 @@ class BinlogReader:
             self._gtid, self._is_explicit = mysql_gtid(event), False
         self._gtid_at_s, self._began = event.at_s, f"{self._file}:{event.begin}"
         self._within, self._rows_within = True, 0
-        self._undoing, self._is_foreseen = Undoing(self._spot(event).offset, self._wanted.rolls_back), False
+        self._undoing, self._is_foreseen = Undoing(self._offset_of(event), self._wanted.rolls_back), False
         self._tables.forget()
         self._tables.snapshot.transaction_begins()
         self._taken.begins()
@@ -325,7 +329,7 @@ class BinlogReader:
         query = log_events.query(event)
         said = statement(query.lowered if self._wanted.has_small_names else query, self._wanted.wants)
         if not self._is_foreseen:
-            self._undoing.tell(said, self._spot(event).offset)
+            self._undoing.tell(said, self._offset_of(event))
         if said.does is Does.BEGINS:
             self._is_explicit = True
         elif said.does is Does.TRUNCATES and said.table:
@@ -402,7 +406,7 @@ class BinlogReader:
         stored_in: TableName | None = None,
     ) -> None:
         """`table` is that of a row, which the log may have as one that is `stored_in` another table."""
-        number = self._spot(event).offset + row
+        number = self._offset_of(event) + row
         self._rows_within += 1
         if not row and not self._is_foreseen:
             self._taken.belongs(number, stored_in or table)
@@ -414,8 +418,8 @@ class BinlogReader:
         if kept := as_it_stands(self._undoing, number, stored_in or table, one) if self._is_foreseen else one:
             self._taken.add(number, kept)
 
-    def _spot(self, event: LogEvent) -> LogPlace:
-        return LogPlace(self._at.file, event.place)
+    def _offset_of(self, event: LogEvent) -> int:
+        return offset_of(self._at.file, event.place)
 
     def _keep_place(self) -> None:
         progress = self._tables.snapshot.progress

@@ -32,6 +32,10 @@ REQUIRED = {
 """Settings of the server, each with the values that fit. The last one is MySQL's alone."""
 
 
+def offset_of(file: int, at: int) -> int:
+    return file << FILE_BITS | at
+
+
 class LogPlace(NamedTuple):
     """Between two events: a file's number, and how far in it."""
 
@@ -40,7 +44,7 @@ class LogPlace(NamedTuple):
 
     @property
     def offset(self) -> int:
-        return self.file << FILE_BITS | self.at
+        return offset_of(self.file, self.at)
 
     @classmethod
     def of(cls, offset: int) -> LogPlace:

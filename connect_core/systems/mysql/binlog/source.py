@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 
 from pymysql.cursors import Cursor
@@ -257,7 +257,7 @@ class MysqlChangesSource(ChangeSource):
             begin = self._checked_there(asking, files_of(asking, self._where), begin)
             left_out, small = self._left_out(asking), has_small_names(asking)
         read = WantedLog(
-            options.wants,
+            lru_cache(options.wants),
             left_out,
             partial(_charset, charsets),
             self._rolls_back(),

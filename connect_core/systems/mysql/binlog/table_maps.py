@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from connect_core.systems.mysql.binlog import columns as of
@@ -28,6 +29,8 @@ class TableMap(NamedTuple):
     """Places of its columns; empty without one."""
     unfit: str = ""
     """Why rows of it cannot be read."""
+    labels: tuple[str, ...] = ()
+    """Of columns their names as members of JSON objects have them."""
 
     def rows(self, rows: RowsOf) -> Iterator[tuple[list[bytes | None], ...]]:
         """Of each row its values as the log has them: of an update before and after. Each image must have all
@@ -52,16 +55,17 @@ class TableMap(NamedTuple):
         return images // len(rows.present)
 
     def _image(self, data: bytes, at: int) -> tuple[list[bytes | None], int]:
-        nulls = int.from_bytes(data[at : at + (len(self.forms) + 7) // 8], "little")
-        at += (len(self.forms) + 7) // 8
+        begin, at = at, at + (len(self.forms) + 7) // 8
+        nulls = int.from_bytes(data[begin:at], "little")
         values: list[bytes | None] = []
-        for place, form in enumerate(self.forms):
-            if nulls >> place & 1:
+        for form in self.forms:
+            if nulls & 1:
                 values.append(None)
-                continue
-            end = form.end(data, at)
-            values.append(data[at:end])
-            at = end
+            else:
+                end = form.end(data, at)
+                values.append(data[at:end])
+                at = end
+            nulls >>= 1
         return values, at
 
 
@@ -98,7 +102,8 @@ def table_map(event: LogEvent, charsets: Charsets, is_mariadb: bool) -> TableMap
     forms = [form_of(one) for one in columns]
     unknown = [f"{one.name} has type {one.kind}" for one, form in zip(columns, forms, strict=True) if form is None]
     unfit = f"LoggedField {unknown[0]} of the log, which is not read" if unknown else ""
-    return TableMap(name, tuple(columns), tuple(one for one in forms if one), _key(said), unfit)
+    labels = tuple(f"{quoted(one.name)}:" for one in columns)
+    return TableMap(name, tuple(columns), tuple(one for one in forms if one), _key(said), unfit, labels)
 
 
 def _metas(kinds: Sequence[int], data: bytes) -> Iterator[bytes]:

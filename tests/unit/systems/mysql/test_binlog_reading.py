@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import dropwhile
@@ -13,7 +14,7 @@ import pytest
 
 from connect_core.errors import DataError, Retriable
 from connect_core.sdk.testing.driving import limit
-from connect_core.sdk.values import SourceBatch
+from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.log_events import LogEvent
@@ -99,12 +100,21 @@ class Log:
             yield LogEvent(log_events.HEARTBEAT, 0, 1, 40, self.at, 0, b"")
 
 
+class SlowLog(Log):
+    connects_in_s = 0.3
+
+    def ends(self, file: str, place: int) -> Iterator[LogEvent]:
+        time.sleep(self.connects_in_s)
+        yield from super().ends(file, place)
+
+
 def read(
     log: Log,
     created: int = CREATED,
     begin: int = 4,
     most: int = 1_000,
     progress: SnapshotProgress = NOTHING,
+    until: Limit | None = None,
 ) -> list[SourceBatch]:
     wanted = WantedLog(
         lambda name: name.table in ENGINES,
@@ -117,7 +127,9 @@ def read(
     at = Ending(LogPlace(1, 4), "bin.000001", created, progress=progress)
     reader = BinlogReader(wanted, ChangeWriter("shop", schemas=False), at, LogPlace(1, begin).offset, "here")
     end = LogPlace(9, 4).offset
-    return list(reader.batches(lambda file, place: nullcontext(log.ends(file, place)), end, most, limit(), idle_s=0.0))
+    idle_s = 9.0 if until else 0.0
+    found = reader.batches(lambda at, place: nullcontext(log.ends(at, place)), end, most, until or limit(), idle_s)
+    return list(found)
 
 
 def ids(batches: list[SourceBatch]) -> list[int]:
@@ -141,6 +153,20 @@ def test_a_transaction_is_read_and_the_next_place_is_its_end() -> None:
     batches = read(log)
     assert ids(batches) == [1, -2]
     assert batches[-1].next_offset == LogPlace(1, log.at).offset
+
+
+def test_the_first_transaction_comes_also_when_the_quantum_is_over() -> None:
+    """Connecting alone may take as long, on a busy host."""
+    log = SlowLog()
+    for number in (1, 2, 3):
+        log.begins(number)
+        log.rows(number)
+        log.commits()
+    assert ids(read(log, until=limit(SlowLog.connects_in_s))) == [1]
+
+
+def test_nothing_is_waited_for_when_the_quantum_is_over() -> None:
+    assert read(SlowLog(), until=limit(SlowLog.connects_in_s)) == []
 
 
 def test_what_a_crash_has_cut_off_never_comes() -> None:
