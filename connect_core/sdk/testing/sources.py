@@ -71,6 +71,13 @@ class SourceContract:
         assert batches[-1].next_offset == wanted.end
         assert all(batch.records.schema == RECORD_SCHEMA for batch in batches)
 
+    def test_records_carry_the_topic_of_their_partition(self, system: SourceCase, wanted: Range) -> None:
+        """Rules, transforms and targets go by it. A source whose records have none, or each its own, says none."""
+        source = system.source()
+        topics = {topic for one in source.read(wanted, limit()) for topic in one.records.column("topic").to_pylist()}
+        if said := source.topic(wanted.partition):
+            assert topics == {said}
+
     def test_thousands_are_read_once_and_in_order(self, system: SourceCase) -> None:
         values = [b"value %d" % number for number in range(MANY)]
         system.append(values)

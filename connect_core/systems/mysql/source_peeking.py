@@ -7,13 +7,14 @@ from contextlib import closing
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.systems.mysql.connecting import connected
 from connect_core.systems.mysql.failures import understood
+from connect_core.systems.mysql.source import rows_of
 from connect_core.systems.mysql.source_catalog import tables_there
 from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_query import query_understood
 from connect_core.systems.mysql.table_reading import as_it_is, newest
-from connect_core.systems.tables.pages import record_batch
 
 
 def newest_rows(options: MysqlSourceOptions, last: int) -> pa.Table:
@@ -24,8 +25,8 @@ def newest_rows(options: MysqlSourceOptions, last: int) -> pa.Table:
         found = []
         for one in _each(asking, options):
             with as_it_is(asking, one) as table:
-                found += newest(asking, table, last)
-        return pa.Table.from_batches([record_batch(found)])
+                found.append(rows_of(one).of_topic(newest(asking, table, last)))
+        return pa.Table.from_batches(found, RECORD_SCHEMA)
 
 
 def _each(asking: Cursor, options: MysqlSourceOptions) -> list[MysqlSourceOptions]:

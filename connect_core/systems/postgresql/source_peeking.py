@@ -7,14 +7,15 @@ from contextlib import closing
 import pyarrow as pa
 from psycopg2.extensions import cursor
 
+from connect_core.sdk.batches import RECORD_SCHEMA
 from connect_core.systems.postgresql.connecting import connected
 from connect_core.systems.postgresql.failures import understood
 from connect_core.systems.postgresql.inheritance import parents_there
+from connect_core.systems.postgresql.source import rows_of
 from connect_core.systems.postgresql.source_catalog import tables_there
 from connect_core.systems.postgresql.source_options import PostgresSourceOptions
 from connect_core.systems.postgresql.source_query import query_understood
 from connect_core.systems.postgresql.table_reading import as_it_is, newest
-from connect_core.systems.tables.pages import record_batch
 
 
 def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:
@@ -25,8 +26,8 @@ def newest_rows(options: PostgresSourceOptions, last: int) -> pa.Table:
         found = []
         for one in _each(asking, options):
             with as_it_is(asking, one) as table:
-                found += newest(asking, table, last)
-        return pa.Table.from_batches([record_batch(found)])
+                found.append(rows_of(one).of_topic(newest(asking, table, last)))
+        return pa.Table.from_batches(found, RECORD_SCHEMA)
 
 
 def _each(asking: cursor, options: PostgresSourceOptions) -> list[PostgresSourceOptions]:

@@ -46,20 +46,21 @@ RowsOf = Literal["table", "query", "keys"]
 """`keys`: of a table that is numbered by these."""
 
 
-def batch_of(found: Page, begin: int, end: int, where: str, rows_of: RowsOf = "table") -> SourceBatch:
-    """Raises DataError where two rows have one id: only one of them would be a record."""
+def batch_of(found: Page, begin: int, end: int, where: str, topic: str, rows_of: RowsOf = "table") -> SourceBatch:
+    """All of this topic. Raises DataError where two rows have one id: only one of them would be a record."""
     ids = np.array([row[0] for row in found.rows] + [one.id for one in found.unfit], np.int64)
     ids.sort()
     if (again := np.flatnonzero(ids[1:] == ids[:-1])).size:
         words = f"Two rows have the number {ids[again[0]]}, which must tell rows apart"
         raise DataError(words, where=where, next_step=_NEXT_STEPS[rows_of])
     behind = end if found.at_end else int(ids[-1]) + 1
-    rejects = tuple(Reject(one.id, 0, "read", "Unfit", one.why, one.value) for one in found.unfit)
-    return SourceBatch(record_batch(found.rows), behind, holes_between(ids, begin, behind), rejects=rejects)
+    rejects = tuple(Reject(one.id, 0, "read", "Unfit", one.why, one.value, topic) for one in found.unfit)
+    return SourceBatch(record_batch(found.rows, topic), behind, holes_between(ids, begin, behind), rejects=rejects)
 
 
-def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+def record_batch(rows: Sequence[Row], topic: str) -> pa.RecordBatch:
     given = {
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), len(rows)),
         "offset": pa.array([row[0] for row in rows], pa.int64()),
         "key": pa.array([row[1] for row in rows], pa.string()),
         "value": pa.array([row[2] for row in rows], pa.string()).cast(pa.binary()),

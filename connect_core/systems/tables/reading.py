@@ -15,6 +15,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import pyarrow as pa
+
 from connect_core import clock
 from connect_core.errors import ConfigError, Retriable, WaybillError
 from connect_core.sdk.batches import value_lengths
@@ -23,7 +25,16 @@ from connect_core.sdk.source import Followed
 from connect_core.sdk.values import Bounds, Gap, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
-from connect_core.systems.tables.pages import MOST_BYTES, MOST_ROWS, Page, batch_of, unfit_numbers
+from connect_core.systems.tables.pages import (
+    MOST_BYTES,
+    MOST_ROWS,
+    Page,
+    Row,
+    RowsOf,
+    batch_of,
+    record_batch,
+    unfit_numbers,
+)
 from connect_core.systems.tables.passes import Among, TimeWindow
 from connect_core.systems.tables.snapshots import Key
 from connect_core.systems.tables.stretches import STRETCH_BYTES, STRETCH_ROWS, PassStretch
@@ -243,6 +254,10 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
     def partitions(self, known: Sequence[Partition]) -> list[Partition]:
         return [self._partition]
 
+    def of_topic(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        """Records, for people."""
+        return record_batch(rows, self.topic(self._partition))
+
     def available_offsets(self, known: Mapping[Partition, Position | None]) -> dict[Partition, Bounds]:
         """Waits for transactions that are open. A partition of another table is retired.
 
@@ -313,6 +328,5 @@ class TableRows(SourceOfTables, ABC, Generic[T]):
             rows, size = (STRETCH_ROWS, STRETCH_BYTES) if table.is_keyed else (MOST_ROWS, MOST_BYTES)
             among = self._among(wanted)
             found = self.page(asking, table, begin, end, min(most, rows), min(most_bytes, size), among)
-        return batch_of(
-            found, begin, end, self._where, "keys" if table.is_keyed else "query" if table.is_query else "table"
-        )
+        rows_of: RowsOf = "keys" if table.is_keyed else "query" if table.is_query else "table"
+        return batch_of(found, begin, end, self._where, self.topic(self._partition), rows_of)
