@@ -64,7 +64,8 @@ class Source(Protocol):
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         """Driver, in a window: returns as soon as something may have come after the ends in `seen`, at the latest after
-        `limit_s`. To return for nothing costs only work: `available_offsets` decides."""
+        `limit_s`. To return for nothing costs only work: `available_offsets` decides. May raise where the source does
+        not answer, which ends the run."""
 
     def follow(self, wanted: Sequence[Range], limit: Limit, idle_timeout_s: float) -> Iterator[Followed]:
         """Worker: what comes after the begin of each of these live ranges, as soon as it comes, in order within each

@@ -57,6 +57,7 @@ _BUSY = {
     **dict.fromkeys(_CUT, "The server takes no writes: it is a replica, or read-only"),
     **dict.fromkeys((1021, 1114), "The server's disk, or the table, is full"),
     **dict.fromkeys((1040, 1203, 1226), "The server takes no more connections"),
+    **dict.fromkeys((2006, 2013), "The connection was lost, or the server no longer answers"),
     1047: "The server is not in touch with its cluster",
     **dict.fromkeys((1412, 1785), "The table was altered meanwhile"),
 }
@@ -161,7 +162,7 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
     if is_forbidden(error):
         return Refused("The user may not do that", where=where, next_step="Grant what `waybill check --probe` names")
     if number in _BUSY:
-        return Unreachable(_BUSY[number], where=where)
+        return Unreachable(_BUSY[number], where=where, next_step=_REACH_STEP if number in _NO_ANSWER else "")
     named = f": error {number}" if number else ""
     step = _REACH_STEP if number in _NO_ANSWER else ""
     return Unreachable(f"The database does not answer as it should{named}", where=where, next_step=step)

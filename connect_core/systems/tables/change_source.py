@@ -51,7 +51,8 @@ class ChangeSource(ABC):
         return self._batches(wanted, limit, _FOREVER_S)
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
-        """The log may grow for other tables: the next look moves past that."""
+        """The log may grow for other tables: the next look moves past that. Raises where the server does not answer:
+        the window may be over before there is another look."""
         until = clock.monotonic() + limit_s
         began = self._end_in(seen[self._partition]) if self._partition in seen else None
         while (left_s := until - clock.monotonic()) > 0:
@@ -75,12 +76,8 @@ class ChangeSource(ABC):
             return Bounds.unread(at, failure_of_one(error))
 
     def _end_of_log(self) -> object:
-        """None where nobody can say."""
-        try:
-            with self._database.asking() as asking:
-                return self._end(asking)
-        except WaybillError:
-            return None
+        with self._database.asking() as asking:
+            return self._end(asking)
 
     @abstractmethod
     def _look(self, asking: Any, at: Position | None) -> Bounds:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import Failure
+from connect_core.errors import Failure, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.source import Followed
 from connect_core.sdk.testing.driving import limit, range_of
@@ -177,3 +179,28 @@ def test_changes_beside_a_busy_writer_come_before_it_pauses(mariadb: MariaDB) ->
     writer.join()
     assert is_busy
     assert 0 < len(batch.records) < 1_000
+
+
+def test_a_server_that_does_not_answer_ends_the_wait(system: ChangesCase) -> None:
+    """The window may be over then: it would end well."""
+    [seen] = system.source().available_offsets({system.partition: system.begin}).values()
+    system.break_()
+    with pytest.raises(WaybillError):
+        system.source().wait({system.partition: seen}, 5)
+
+
+def test_a_server_that_stands_still_is_an_error(system: ChangesCase, mariadb: MariaDB) -> None:
+    """Before the lane's own time is over, which would say nothing of the server."""
+    [seen] = system.source().available_offsets({system.partition: system.begin}).values()
+    live = replace(range_of(system.partition, seen), end=OPEN_END)
+    following = iter(system.source().follow([live], limit(deadline_s=4.0), 10))
+    system.append([b"a"])
+    assert len(batch_in(next(following)).records) == 1
+    assert mariadb.process is not None
+    os.kill(mariadb.process.pid, signal.SIGSTOP)
+    try:
+        _, failure = next(following)
+    finally:
+        os.kill(mariadb.process.pid, signal.SIGCONT)
+    assert isinstance(failure, Failure)
+    assert "the server no longer answers" in str(failure.as_error())

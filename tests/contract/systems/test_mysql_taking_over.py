@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
+from connect_core.errors import WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import limit, range_of
 from connect_core.sdk.values import Bounds, Position
@@ -325,6 +326,67 @@ def test_a_server_that_gives_out_numbers_again_is_told_of(pair: Pair, tmp_path: 
     assert stream.ids == [1, 2, 3]
 
 
+OF_ANOTHER = {
+    MariaDB: ("SET gtid_domain_id = 1", "SET server_id = 77"),
+    MySQL: ("SET gtid_next = '00000000-0000-0000-0000-000000000077:1'",),
+}
+
+
+def test_numbers_that_are_given_out_again_are_told_of_whoever_wrote_last(pair: Pair, tmp_path: Path) -> None:
+    """The last transaction that was read is the same in both histories: it is that of another server."""
+    server, stream = pair.first.server, pair.stream
+
+    def of_another() -> None:
+        pair.first.run(*OF_ANOTHER[type(server)], "SET timestamp = 1700000000", "INSERT INTO orders VALUES (3)")
+
+    pair.insert(1)
+    pair.catch_up()
+    stream.reads()
+    mysql_replicas.stop_following(pair.second.server)
+    server.kill()
+    backup = tmp_path / "backup"
+    subprocess.run(("cp", "-a", server.folder / "data", backup), check=True)  # with its owner
+    server.start()
+    pair.insert(2)
+    of_another()
+    stream.reads()
+    server.kill()
+    time.sleep(1.1)  # MariaDB logs whole seconds
+    shutil.rmtree(server.folder / "data")
+    subprocess.run(("cp", "-a", backup, server.folder / "data"), check=True)
+    server.start()
+    pair.insert(102)
+    of_another()
+    mysql_replicas.go_on_following(pair.second.server)
+    pair.catch_up()
+    [said] = pair.take_over()
+    assert re.search("cannot be proven: it has another transaction [^ ]+ than the one that was read", said)
+    assert stream.ids == [1, 2, 3]
+
+
+def test_a_log_without_a_transaction_is_a_beginning(pair: Pair) -> None:
+    mysql_replicas.follow_anew(pair.second.server, pair.first.server)
+    pair.stream = Stream(pair.first)
+    pair.insert(1, 2)
+    pair.catch_up()
+    pair.stream.reads()
+    pair.insert(3)
+    pair.catch_up()
+    [said] = pair.take_over()
+    assert "the log of another server is read from" in said
+    assert pair.stream.ids == [1, 2, 3]
+
+
+def test_a_replica_takes_over_before_anything_was_read(pair: Pair) -> None:
+    mysql_replicas.follow_anew(pair.second.server, pair.first.server)
+    pair.stream = Stream(pair.first)
+    pair.insert(1)
+    pair.catch_up()
+    [said] = pair.take_over()
+    assert said.endswith("and no others")
+    assert pair.stream.ids == [1]
+
+
 ENDS_WHAT_IS_KNOWN = {
     MariaDB: (("SET gtid_seq_no = 1",), "has the GTID 0-11-1, a number that was there before or came too late"),
     MySQL: (("SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET gtid_next = 'ANONYMOUS'"), "has no GTID"),
@@ -391,7 +453,21 @@ def test_the_probe_says_whether_a_replica_may_take_over(pair: Pair) -> None:
     pair.first.run("SET GLOBAL gtid_mode = ON_PERMISSIVE")
     assert "without a loss: gtid_mode is ON_PERMISSIVE" in said()
     pair.first.run("SET GLOBAL gtid_mode = ON", "RESET BINARY LOGS AND GTIDS")
-    assert "without a loss: no transaction has a GTID yet" in said()
+    assert "a replica may take over: transactions have GTIDs" in said()
+
+
+@ONLY_MYSQL
+def test_transactions_that_the_server_holds_back_are_no_damage(pair: Pair) -> None:
+    pair.first.run(*ENDS_WHAT_IS_KNOWN[MySQL][0], "INSERT INTO orders VALUES (1)")
+    pair.first.run("SET GLOBAL gtid_mode = ON")
+    with pytest.raises(WaybillError) as told:
+        pair.stream.reads()
+    assert "SET GLOBAL gtid_mode = ON_PERMISSIVE" in told.value.next_step
+    assert "damaged" not in str(told.value) + told.value.next_step
+    pair.first.run("SET GLOBAL gtid_mode = ON_PERMISSIVE")
+    pair.stream.reads()
+    pair.first.run("SET GLOBAL gtid_mode = ON")
+    assert pair.stream.ids == [1]
 
 
 def with_tag(database: Database, tag: str, *ids: int) -> None:

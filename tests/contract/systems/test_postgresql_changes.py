@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connect_core.errors import Unreachable
+from connect_core.errors import Unreachable, WaybillError
 from connect_core.sdk.records import Partition
 from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
@@ -340,3 +340,11 @@ def test_all_rows_come_wherever_batches_and_ranges_end(
         if len(told) >= 13:
             break
     assert told == [*range(1, 14)]
+
+
+def test_a_server_that_does_not_answer_ends_the_wait(system: ChangesCase) -> None:
+    """The window may be over then: it would end well."""
+    [seen] = system.source().available_offsets({system.partition: None}).values()
+    system.break_()
+    with pytest.raises(WaybillError):
+        system.source().wait({system.partition: seen}, 5)

@@ -22,7 +22,9 @@ from connect_core.systems.mysql.failures import meaning, number_of
 
 _HEARTBEAT_NS = 10_000_000
 """Between two signs of life of a server that has nothing to send: for so long who follows the log waits whether more
-comes. No answer for a while is an error."""
+comes."""
+SILENT_S = 10.0
+"""Without one for so long it is an error: no server is that slow, and who waits longer is ended by his lease."""
 _PAUSES_EVERY_S = 0.005
 _MAY_END = frozenset((log_events.XID, log_events.QUERY, log_events.XA_PREPARE, log_events.PACKED_TRANSACTION))
 _PAUSE = LogEvent(log_events.PAUSE, 0, 0, 0, 0, 0, b"")
@@ -30,11 +32,16 @@ _FATAL, _SAME_ID = 1236, 4052
 
 _DAMAGED = (
     "If that stays so, the file is damaged: look at it with mariadb-binlog or mysqlbinlog, and restore it; to continue"
-    " behind that place, with a loss: waybill offsets set"
+    " behind that place, with a loss: waybill offsets set NAME PARTITION OFFSET"
 )
 _STEPS = (
     ("could not find first log file", "The next run says what is lost"),
     ("impossible position", "The next run says what is lost"),
+    (
+        "anonymous transaction",
+        "With gtid_mode=ON it gives none of its transactions without a GTID: SET GLOBAL gtid_mode = ON_PERMISSIVE, and"
+        " set it back when they were read",
+    ),
     ("max_allowed_packet", "Set max_allowed_packet of the server higher: 1073741824 is the most"),
 )
 """By what the server says."""
@@ -50,11 +57,17 @@ class _Reached:
 
 @contextmanager
 def log_from(
-    options: MysqlChangesOptions, where: str, file: str, at: int, as_who: int, server: str = ""
+    options: MysqlChangesOptions,
+    where: str,
+    file: str,
+    at: int,
+    as_who: int,
+    server: str = "",
+    silent_s: float = SILENT_S,
 ) -> Iterator[Iterator[LogEvent]]:
     """Events from this place of the log on; a pause where nothing more has come behind a transaction; at the end of the
-    log, heartbeats for as long as nothing comes. Nothing is tried again: what goes wrong ends the reading, as when
-    another `server` answers."""
+    log, heartbeats for as long as nothing comes; without any for so long the server does not answer. Nothing is tried
+    again: what goes wrong ends the reading, as when another `server` answers."""
     reached = _Reached(file, at)
     with closing(connected(options, where)) as database, _understood(where, as_who, reached):
         with database.cursor() as setting:
@@ -64,7 +77,7 @@ def log_from(
             [checked] = setting.fetchone() or ("NONE",)
         # Private names of the driver, which knows no public ones for commands of replicas.
         database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
-        packets = StreamedPackets(database._sock, database._read_timeout)
+        packets = StreamedPackets(database._sock, silent_s)
         yield _events(packets, log_events.CRC32 if checked == "CRC32" else 0, reached)
 
 

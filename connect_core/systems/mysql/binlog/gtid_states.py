@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.gtids import tag_at, uuid_of
@@ -35,6 +36,8 @@ class MysqlGtids:
 
     runs: Mapping[str, Runs]
     or_more: frozenset[str] = frozenset()
+    none: ClassVar[str] = ":"
+    """In the place of a text where there are no transactions: whose GTIDs these are can be seen, too."""
 
     @property
     def text(self) -> str:
@@ -54,6 +57,9 @@ class MysqlGtids:
             runs = _filled(runs, int(number))
         added = _with(runs, int(number)) if number else None
         return MysqlGtids({**self.runs, server: added}, self.or_more - {server}) if added else None
+
+    def has(self, gtid: str) -> bool:
+        return self.behind(gtid) is None
 
     def is_within(self, other: GtidState) -> bool:
         return not other.lacks(self)
@@ -75,6 +81,7 @@ class MariadbGtids:
     own beginning it knows nothing."""
 
     last: Mapping[tuple[int, int], int]
+    none: ClassVar[str] = ""
 
     @property
     def text(self) -> str:
@@ -85,12 +92,17 @@ class MariadbGtids:
         return self
 
     def behind(self, gtid: str) -> MariadbGtids | None:
-        parts = [int(one) for one in gtid.split("-")] if gtid else []
-        if len(parts) != 3 or parts[2] <= max(
-            (last for (one, _), last in self.last.items() if one == parts[0]), default=0
+        found = _numbers_of(gtid)
+        if found is None or found[2] <= max(
+            (last for (one, _), last in self.last.items() if one == found[0]), default=0
         ):
             return None
-        return MariadbGtids({**self.last, (parts[0], parts[1]): parts[2]})
+        return MariadbGtids({**self.last, found[:2]: found[2]})
+
+    def has(self, gtid: str) -> bool:
+        """Each server gives out higher numbers than before, whatever others do in its domain."""
+        found = _numbers_of(gtid)
+        return found is not None and found[2] <= self.last.get(found[:2], 0)
 
     def is_within(self, other: GtidState) -> bool:
         return isinstance(other, MariadbGtids) and all(
@@ -129,7 +141,7 @@ def why_unknown(gtid: str, place: str) -> str:
 
 def parsed_state(text: str, *, is_mariadb: bool) -> GtidState | None:
     """As servers and evidence write it; None where it has what is not known."""
-    words = [one.strip() for one in text.replace("\n", "").split(",") if one.strip()]
+    words = [one.strip() for one in text.replace("\n", "").split(",") if one.strip(" :")]
     try:
         return _mariadb(words) if is_mariadb else _mysql(words)
     except ValueError:
@@ -190,6 +202,12 @@ def _previous(body: bytes) -> MysqlGtids | None:
         runs[source] = tuple((first, behind - 1) for first, behind in ends)
         at += 8 + 16 * many
     return MysqlGtids(runs)
+
+
+def _numbers_of(gtid: str) -> tuple[int, int, int] | None:
+    """Of MariaDB: domain, server, number."""
+    parts = gtid.split("-")
+    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 
 
 def _run(run: tuple[int, int]) -> str:

@@ -23,6 +23,11 @@ def gtid_of(event: LogEvent) -> str:
     return mariadb_gtid(event)[0] if event.kind == log_events.MARIADB_GTID else mysql_gtid(event)
 
 
+def numbered_by(gtid: str) -> str:
+    """Who has given out its number: a server in a domain, or one with a tag."""
+    return gtid.rpartition(":" if ":" in gtid else "-")[0]
+
+
 def mariadb_gtid(event: LogEvent) -> tuple[str, int]:
     """And its flags."""
     number, domain, flags = struct.unpack_from("<QIB", event.body)

@@ -22,7 +22,8 @@ class StreamedPackets:
     """Of a connection whose last command is answered by a stream. `waits_s` is how long nothing may come. Raises what
     the driver raises."""
 
-    def __init__(self, connection: socket.socket, waits_s: float | None) -> None:
+    def __init__(self, connection: socket.socket, waits_s: float) -> None:
+        connection.settimeout(waits_s)
         self._connection, self._waits_s = connection, waits_s
         self._held, self._at = b"", 0
         self._next = 1  # the command itself was 0

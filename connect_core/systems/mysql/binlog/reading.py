@@ -9,9 +9,10 @@ before is left out.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from connect_core import clock
@@ -20,7 +21,7 @@ from connect_core.sdk.values import Limit, SourceBatch
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter, Spot
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, state_in, why_unknown
-from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid
+from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid, numbered_by
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
@@ -60,6 +61,8 @@ class Ending(NamedTuple):
     """As the server calls itself whose log this is."""
     gtid_at_s: int = 0
     """When the transaction `gtid` began, wherever it is logged; 0 where an earlier version did not note it."""
+    moments: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    """The last GTID that was read of each who gives out numbers, with when its transaction began."""
     unknown: str = ""
     """Since when nobody knows `gtids`, and why, where that was read."""
 
@@ -83,6 +86,7 @@ class BinlogReader:
         self._packed_taken = -1
         self._gtids, self._unknown, self._server = begin.gtids, begin.unknown, begin.server
         self._prepared, self._gtid, self._gtid_at_s = begin.prepared, begin.gtid, begin.gtid_at_s
+        self._moments = begin.moments
         self._is_mariadb, self._is_begun, self._began = False, False, ""
         self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
@@ -294,6 +298,8 @@ class BinlogReader:
         self._end(self._with_this())
 
     def _with_this(self) -> GtidState | None:
+        if self._gtid and self._within:
+            self._moments = {**self._moments, numbered_by(self._gtid): (self._gtid, self._gtid_at_s)}
         if self._gtids is None or not self._within:
             return self._gtids
         following = self._gtids.behind(self._gtid)
@@ -434,6 +440,7 @@ class BinlogReader:
             self._gtids,
             self._server,
             self._gtid_at_s,
+            self._moments,
             self._unknown,
         )
         self._whole = max(self._whole, self._at.offset)

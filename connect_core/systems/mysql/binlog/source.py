@@ -25,8 +25,9 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Limit, Position, 
 from connect_core.systems.mysql.binlog import chunks, notes
 from connect_core.systems.mysql.binlog.change_writer import ChangeWriter
 from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_writable, gone_of, tables_of
-from connect_core.systems.mysql.binlog.dumping import log_from, require_server
+from connect_core.systems.mysql.binlog.dumping import SILENT_S, log_from, require_server
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state
+from connect_core.systems.mysql.binlog.gtids import numbered_by
 from connect_core.systems.mysql.binlog.log_events import LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
@@ -56,7 +57,7 @@ _LOOKS_EVERY_S = 60.0
 """Between two looks of a process that stays at what its tables are: a server may have many."""
 _LOG_FILE, _PLACE, _CREATED, _GTID, _PREPARED, _SNAPSHOT = "log", "place", "created", "gtid", "prepared", "snapshot"
 _WANTED, _AHEAD, _GTIDS, _SERVER, _GTID_AT = "wanted", "ahead", "gtids", "server", "gtid_at"
-_UNKNOWN = "gtids_unknown"
+_UNKNOWN, _MOMENTS = "gtids_unknown", "moments"
 """Keys of the evidence."""
 
 
@@ -126,8 +127,10 @@ class MysqlChangesSource(ChangeSource):
         place is an offset of another log, so of another incarnation, also where both look alike: what comes behind it
         may have other places. Raises Unprovable where that cannot be proven."""
         if read.gtids is None or executed is None:
-            why = f"it {NO_GTIDS}" if read.gtids else read.unknown or f"the former one {NO_GTIDS}"
-            raise Unprovable(why)
+            if read.gtids is not None:
+                raise Unprovable(f"it {NO_GTIDS}")
+            why = read.unknown or f"the former one {NO_GTIDS}"
+            raise Unprovable(f"{why}, and its log has begun no other file since")
         if read.gtid_at_s and not read.gtid:
             raise Unprovable("the last transaction that was read has no GTID")
         if lacks := executed.lacks(read.gtids):
@@ -135,7 +138,7 @@ class MysqlChangesSource(ChangeSource):
         if at.offset != read.place.offset:
             raise Unprovable("a transaction was read in part")
         number, found = log.place_behind(read.gtids)
-        log.check_same(number, found, read.gtid, read.gtid_at_s)
+        log.check_same(number, found, dict(read.moments.values()))
         ending = read._replace(
             place=found.place(number),
             file=found.file,
@@ -149,7 +152,7 @@ class MysqlChangesSource(ChangeSource):
         begin, incarnation = ending.place.offset, at.incarnation + 1
         reason = (
             f"the log of another server is read from {found.file}:{found.at} on: before that place are the transactions"
-            f" that were read of the former one, and no others (the last one is {read.gtid})"
+            f" that were read of the former one, and no others{f' (the last one is {read.gtid})' if read.gtid else ''}"
         )
         gap = Gap(incarnation, begin, begin, reason, warns=True)
         return Bounds(incarnation, begin, begin, max(begin, end), evidence, (gap,), partial=True, moved=True)
@@ -269,7 +272,8 @@ class MysqlChangesSource(ChangeSource):
         reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
 
         def opens(file: str, at: int) -> AbstractContextManager[Iterator[LogEvent]]:
-            return log_from(options, self._where, file, at, options.reader_id, begin.server)
+            silent_s = min(SILENT_S, max(1.0, limit.left_s() / 2))
+            return log_from(options, self._where, file, at, options.reader_id, begin.server, silent_s)
 
         left_bytes = wanted.max_bytes
         with closing(reader.batches(opens, wanted.end, wanted.max_records, limit, idle_s)) as batches:
@@ -330,9 +334,10 @@ def _as_json(ending: Ending) -> Json:
         _GTID: ending.gtid,
         _PREPARED: [*ending.prepared],
         _AHEAD: ending.ahead,
-        _GTIDS: ending.gtids.text if ending.gtids else None,
+        _GTIDS: None if ending.gtids is None else ending.gtids.text or ending.gtids.none,
         _SERVER: ending.server,
         _GTID_AT: ending.gtid_at_s,
+        _MOMENTS: [*ending.moments.values()],
         _UNKNOWN: ending.unknown,
         **_progress_as_json(ending.progress),
     }
@@ -345,18 +350,21 @@ def _progress_as_json(progress: SnapshotProgress) -> Json:
 def _ending_in(at: Position) -> Ending:
     said = at.evidence
     place, prepared, progress = LogPlace.of(int(said[_PLACE])), tuple(said.get(_PREPARED, ())), progress_of(said)
-    gtids = str(said.get(_GTIDS) or "")
+    gtids, gtid, at_s = said.get(_GTIDS), str(said.get(_GTID, "")), int(said.get(_GTID_AT, 0))
+    # An earlier version noted that of the last transaction alone.
+    moments = said.get(_MOMENTS, [(gtid, at_s)] if gtid and at_s else [])
     return Ending(
         place,
         said[_LOG_FILE],
         int(said[_CREATED]),
-        said.get(_GTID, ""),
+        gtid,
         prepared,
         progress,
         int(said.get(_AHEAD, 0)),
-        parsed_state(gtids, is_mariadb=":" not in gtids) if gtids else None,
+        None if gtids is None else parsed_state(gtids, is_mariadb=":" not in gtids),
         str(said.get(_SERVER, "")),
-        int(said.get(_GTID_AT, 0)),
+        at_s,
+        {numbered_by(one): (one, int(moment)) for one, moment in moments},
         str(said.get(_UNKNOWN, "")),
     )
 

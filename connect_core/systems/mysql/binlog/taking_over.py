@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -46,7 +47,7 @@ class Unprovable(Exception):
 def executed_state(asking: Cursor, *, is_mariadb: bool) -> GtidState | None:
     """Of all that the log has, or nearly: it must be asked before the place where the log ends."""
     text, mode = _said_of_gtids(asking, is_mariadb)
-    return parsed_state(text, is_mariadb=is_mariadb) if text and mode == "ON" else None
+    return parsed_state(text, is_mariadb=is_mariadb) if mode == "ON" else None
 
 
 def _said_of_gtids(asking: Cursor, is_mariadb: bool) -> tuple[str, str]:
@@ -63,8 +64,6 @@ def why_no_state(asking: Cursor, *, is_mariadb: bool) -> str:
     text, mode = _said_of_gtids(asking, is_mariadb)
     if mode != "ON":
         return f"gtid_mode is {mode}, so transactions may have no GTID"
-    if not text:
-        return "no transaction has a GTID yet"
     return "" if parsed_state(text, is_mariadb=is_mariadb) else f"its GTIDs are not understood: {short(text)}"
 
 
@@ -90,20 +89,26 @@ class OtherLog(NamedTuple):
             beyond = read.lacks(first.state) or first.state.text
         raise Unprovable(f"its log no longer has, or has in another order, what follows; purged there: {short(beyond)}")
 
-    def check_same(self, number: int, behind: PlaceFound, gtid: str, began_s: int) -> None:
-        """A server that was restored from a backup gives out numbers again that were read with other transactions: the
-        last one that was read has the moment that it had, wherever it is logged before that place. One that was purged
-        is not looked for. Raises Unprovable."""
-        for one in sorted((one for one in self.files.sizes if one <= number), reverse=True) if began_s else ():
-            for place in self._boundaries(self.files.names[one]):
-                if place.gtid == gtid and place.began_s == began_s:
-                    return
-                if place.gtid == gtid:
-                    raise Unprovable(f"it has another transaction {gtid} than the one that was read: was it restored?")
-                if place.place(one) == behind.place(number):
-                    break  # a server that others write to logs more for as long as anybody reads
+    def check_same(self, number: int, behind: PlaceFound, moments: Mapping[str, int]) -> None:
+        """A server that was restored from a backup gives out numbers again that were read with other transactions: of
+        each who gives out numbers the last one that was read has the moment that it had, wherever it is logged before
+        that place. One that was purged is not looked for. Raises Unprovable."""
+        wanted = dict(moments)
+        for one in sorted((one for one in self.files.sizes if one <= number), reverse=True):
+            with closing(self._boundaries(self.files.names[one])) as boundaries:
+                before = next(boundaries).state
+                here = {gtid for gtid in wanted if before is None or not before.has(gtid)}
+                for place in boundaries if here else ():
+                    if place.gtid in here and place.began_s != wanted.pop(place.gtid):
+                        words = f"it has another transaction {place.gtid} than the one that was read: was it restored?"
+                        raise Unprovable(words)
+                    here.discard(place.gtid)
+                    if not here or place.place(one) == behind.place(number):
+                        break  # a server that others write to logs more for as long as anybody reads
+            if not wanted:
+                return
 
-    def _boundaries(self, name: str) -> Iterator[PlaceFound]:
+    def _boundaries(self, name: str) -> Generator[PlaceFound, None, None]:
         """Of one file: where each transaction begins, and where the last one ends."""
         reader = self.options.reader_id + 1
         with log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server) as log:

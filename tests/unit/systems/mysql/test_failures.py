@@ -57,7 +57,7 @@ def test_a_row_that_is_refused(number: int, said: str, kind: str, words: str) ->
         (1114, "full"),
         (1021, "full"),
         (1927, "does not answer as it should: error 1927"),
-        (2013, "does not answer as it should"),
+        (2013, "The connection was lost, or the server no longer answers"),
         (2003, "whether the server runs"),
     ],
 )

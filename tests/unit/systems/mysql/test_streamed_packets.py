@@ -41,7 +41,6 @@ def framed(payloads: list[bytes], first: int = 1) -> bytes:
 
 
 def reading(ends: Ends) -> StreamedPackets:
-    ends[1].settimeout(5)
     return StreamedPackets(ends[1], 5)
 
 
@@ -119,7 +118,6 @@ def test_a_connection_that_is_closed_is_lost(ends: Ends, cut_off: bytes) -> None
 def test_silence_for_longer_than_the_server_may_need_is_a_lost_connection(
     ends: Ends,
 ) -> None:
-    ends[1].settimeout(0.05)
     packets = StreamedPackets(ends[1], 0.05)
     assert not packets.has_more()
     with pytest.raises(OperationalError, match=r"Lost connection.*timed out"):
