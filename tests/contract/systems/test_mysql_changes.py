@@ -193,14 +193,17 @@ def test_a_server_that_stands_still_is_an_error(system: ChangesCase, mariadb: Ma
     """Before the lane's own time is over, which would say nothing of the server."""
     [seen] = system.source().available_offsets({system.partition: system.begin}).values()
     live = replace(range_of(system.partition, seen), end=OPEN_END)
-    following = iter(system.source().follow([live], limit(deadline_s=4.0), 10))
+    following = iter(system.source().follow([live], limit(12.0, 4.0), 10))
     system.append([b"a"])
     assert len(batch_in(next(following)).records) == 1
     assert mariadb.process is not None
+    goes_on = threading.Timer(8.0, os.kill, (mariadb.process.pid, signal.SIGCONT))
     os.kill(mariadb.process.pid, signal.SIGSTOP)
+    goes_on.start()
     try:
         _, failure = next(following)
     finally:
+        goes_on.cancel()
         os.kill(mariadb.process.pid, signal.SIGCONT)
     assert isinstance(failure, Failure)
     assert "the server no longer answers" in str(failure.as_error())
