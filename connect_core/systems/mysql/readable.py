@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import repeat
+from itertools import chain, repeat
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, Protocol
 
@@ -105,32 +105,39 @@ class RowReader:
         self.asked = ", ".join(
             form.asked.format(quoted_name(one.name)) for one, form in zip(columns, forms, strict=True)
         )
-        names = [json.dumps(one.name, ensure_ascii=False) for one in columns]
+        self._names = [one.name for one in columns]
+        self._labels = [f"{json.dumps(name, ensure_ascii=False)}:" for name in self._names]
         self._written = [form.written for form in forms]
-        self._key = [[one.name for one in columns].index(name) for name in key]
-        self._object = _object_of(names)
-        self._key_object = _object_of(names[place] for place in self._key)
+        self._key = [self._names.index(name) for name in key]
 
-    def read(self, rows: Sequence[tuple[Any, ...]]) -> list[Row]:
-        """Records of rows that have their number before their values. Column by column: that is twice as fast."""
+    def place_of(self, number: str) -> int | None:
+        """Of the column that numbers rows, where its values are asked for as they are."""
+        return next((at for at, name in enumerate(self._names) if name == number and self._written[at] is str), None)
+
+    def read(self, rows: Sequence[tuple[Any, ...]], number: int | None = None) -> list[Row]:
+        """Records of rows that have their number at this place, or before their values. Column by column: that is twice
+        as fast."""
         if not rows:
             return []
-        numbers, *columns = zip(*rows, strict=True)
+        columns = list(zip(*rows, strict=True))
+        numbers = columns.pop(0) if number is None else columns[number]
         texts = [_texts(write, column) for write, column in zip(self._written, columns, strict=True)]
-        values = [self._object % one for one in zip(*texts, strict=True)]
-        return list(zip(numbers, self._keys(texts), values, strict=True))
+        return list(zip(numbers, self._keys(texts), _objects(self._labels, texts), strict=True))
 
     def _keys(self, texts: Sequence[Sequence[str]]) -> Iterable[str | None]:
         """Of one column its texts as JSON has them, without quotation marks; of several objects."""
         found = [texts[place] for place in self._key]
         if len(found) == 1:
             return map(_unquoted, found[0])
-        return (self._key_object % one for one in zip(*found, strict=True)) if found else repeat(None, len(texts[0]))
+        labels = [self._labels[place] for place in self._key]
+        return _objects(labels, found) if found else repeat(None, len(texts[0]))
 
 
-def _object_of(names: Iterable[str]) -> str:
-    """To be filled with the values of its members."""
-    return "{" + ",".join(f"{name.replace('%', '%%')}:%s" for name in names) + "}"
+def _objects(labels: Sequence[str], texts: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Of each row what its members are called, with their texts."""
+    before = [repeat(f"{',' if at else '{'}{label}") for at, label in enumerate(labels)]
+    parts = chain.from_iterable(zip(before, texts, strict=True))
+    return map("".join, zip(*parts, repeat("}")))
 
 
 def _texts(write: Callable[[Any], str], column: Sequence[Any]) -> list[str]:

@@ -21,6 +21,9 @@ _FIRST_ROWS = 50
 _GROWTH, _GROWTH_BY_DIGEST = 10, 1_000
 """Of what is asked for in the next statement. Each one reads the keys of a whole stretch where digests number rows: in
 their order the first rows are as long as any others."""
+_AT_ONCE, _AT_ONCE_BY_DIGEST = 2_500, 1_000_000
+"""Rows of one statement at most: objects of more of them do not stay in the processor's caches while they become
+records, which costs more than another statement."""
 
 
 def read_source(asking: Cursor, options: MysqlSourceOptions) -> MysqlSourceTable:
@@ -57,11 +60,11 @@ def page(
     """Of these rows those of [begin, end) in the order of their numbers, until there are `most`, or their bytes reach
     `most_bytes`."""
     ids, meant = _number(table), f"{changed_in(table, among.window)} AND {within_keys(table.key, among.stretch)}"
-    growth = _GROWTH_BY_DIGEST if table.is_keyed else _GROWTH
+    growth, at_once = (_GROWTH_BY_DIGEST, _AT_ONCE_BY_DIGEST) if table.is_keyed else (_GROWTH, _AT_ONCE)
     rows: list[Row] = []
     size, step = 0, _FIRST_ROWS
     while len(rows) < most and size < most_bytes:
-        asked = min(step, most - len(rows))
+        asked = min(step, at_once, most - len(rows))
         within = f"{ids} BETWEEN {begin} AND {end - 1} AND {meant}"
         found = _rows(asking, table, f"WHERE {within} ORDER BY {ids} LIMIT {asked + 1}")
         rows += found[:asked]
@@ -96,8 +99,10 @@ def newest(asking: Cursor, table: MysqlSourceTable, last: int) -> list[Row]:
 
 
 def _rows(asking: Cursor, table: MysqlSourceTable, which: str) -> list[Row]:
-    asking.execute(f"SELECT {_number(table)}, {table.rows.asked} FROM {table.relation} {which}")
-    return table.rows.read(asking.fetchall())
+    number = None if table.is_keyed else table.rows.place_of(table.id)
+    before = f"{_number(table)}, " if number is None else ""
+    asking.execute(f"SELECT {before}{table.rows.asked} FROM {table.relation} {which}")
+    return table.rows.read(asking.fetchall(), number)
 
 
 def _number(table: MysqlSourceTable) -> str:

@@ -55,3 +55,14 @@ def test_a_key_of_several_columns_is_an_object() -> None:
 
 def test_no_rows_are_no_records() -> None:
     assert read([ID], ["id"]) == []
+
+
+def test_a_column_that_numbers_rows_is_asked_for_once() -> None:
+    reader = RowReader([TEXT, ID], ["id"], frozenset())
+    number = reader.place_of("id")
+    assert number == 1
+    assert reader.read([("a", 7)], number) == reader.read([(7, "a", 7)])
+
+
+def test_a_number_that_is_no_column_of_the_rows_comes_before_them() -> None:
+    assert RowReader([Column("y", "year")], [], frozenset()).place_of("z") is None
