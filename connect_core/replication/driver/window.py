@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from connect_core import clock
-from connect_core.errors import Retriable
+from connect_core.errors import Retriable, WaybillError
 from connect_core.ledger import FloorsBeside
 from connect_core.planning import follow_ranges, something
 from connect_core.replication.driver import available, plan
@@ -85,7 +85,7 @@ class Window:
             if something(bounds) or (run.workers.stay and any(seen.grows for seen in bounds.values())):
                 pending = self._quantum(pending, bounds, left_s)
             else:
-                self._wait(bounds, left_s)
+                self._wait(bounds, left_s, pending)
             self._followed = True
         self._withdraw(pending)
 
@@ -134,12 +134,17 @@ class Window:
         ahead = {one for one in wanted if task.is_ahead(pins(one), floors.of(one.id))}
         return plan.open_ranges(task, follow_ranges(task.stream, wanted, task.slots, ahead, limits, pins))
 
-    def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float) -> None:
-        """Gives a sign of life now and then: whoever waits for the lease must see that its holder is there."""
+    def _wait(self, bounds: Mapping[Partition, Bounds], left_s: float, pending: Sequence[OpenRange]) -> None:
+        """Gives a sign of life now and then: whoever waits for the lease must see that its holder is there. A source
+        that does not answer ends the run: ranges into which nothing came would hold up who turns to another server."""
         if clock.monotonic() - self._signed >= self._sign_s:
             self._task.held.renew()
             self._signed = clock.monotonic()
-        self._task.source.wait(bounds, max(min(left_s, WAIT_S, self._sign_s), 0.0))
+        try:
+            self._task.source.wait(bounds, max(min(left_s, WAIT_S, self._sign_s), 0.0))
+        except WaybillError:
+            self._withdraw(pending)
+            raise
 
     def _still_as_planned(self, pending: Sequence[OpenRange], bounds: Mapping[Partition, Bounds]) -> list[OpenRange]:
         """Idle ranges whose partition is what it was. The others are taken back, to be planned anew."""

@@ -10,7 +10,7 @@ import pytest
 
 from connect_core import clock
 from connect_core.engine.workers import WithWorkers
-from connect_core.errors import EngineFailed, OffsetGone, Retriable
+from connect_core.errors import EngineFailed, OffsetGone, Retriable, Unreachable
 from connect_core.observe import Step
 from connect_core.replication.driver import run_workers
 from connect_core.replication.driver.leases import LeaseTimes
@@ -208,6 +208,29 @@ def test_a_source_that_has_something_and_gives_nothing_is_reported(world: World)
     with pytest.raises(Retriable, match="No record moved"):
         world.run()
     assert len(world.engine.lanes) < 10
+
+
+def test_a_source_that_does_not_answer_leaves_no_range_open(world: World) -> None:
+    """Who turns to another server would have to finish it at this one."""
+
+    def gone() -> None:
+        raise Unreachable("The server is gone")
+
+    world.run_closed()
+    world.source.happenings = [comes(world, b"late")]
+    execute = world.engine.execute
+
+    def nothing_there(lanes: Sequence[Lane]) -> list[Outcome]:
+        world.source.bodies.pop()
+        outcomes = execute(lanes)
+        world.source.happenings = [gone]
+        return outcomes
+
+    world.engine.execute = nothing_there  # type: ignore[method-assign]
+    with pytest.raises(Unreachable, match="The server is gone"):
+        world.run()
+    assert not world.ledger.open_ranges(world.connector.uid, "live")
+    world.check()
 
 
 @pytest.mark.parametrize("happens", ["document", "deleted", "rebalanced", "halted", "paused"])
