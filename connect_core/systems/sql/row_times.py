@@ -16,10 +16,13 @@ from connect_core.systems.tables.passes import TimeWindow
 
 FORMS = "`2026-01-02 03:04:05`, as CURRENT_TIMESTAMP writes it, or whole seconds since 1970"
 KINDS = "DATETIME or TIMESTAMP, or of type TEXT or INTEGER"
-_SECOND = "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 _LENGTH = 19
+"""Of a text without a fraction."""
 _SECONDS = range(10**8, 10**11)
-"""From 1973 to 5138: what is less is a date (20260102), a year or nothing (0), and what is more counts milliseconds."""
+"""From 1973 to 5138: what is less is a date (20260102), a year or nothing (0), and what is more counts milliseconds. A
+text from before 1973 stands for nothing, too (`0001-01-01 00:00:00`): no program wrote a file of SQLite then."""
+_BEHIND_DIGITS = ":"
+"""Comes after all texts that begin with a digit, and before bytes."""
 
 
 def is_time(of: sa.types.TypeEngine[Any]) -> bool:
@@ -45,12 +48,21 @@ def has_other_form(column: sa.ColumnElement[Any], of: sa.types.TypeEngine[Any]) 
     name = f'"{str(column.name).replace(chr(34), chr(34) * 2)}"'
     fits = []
     if sa.Text in _forms(of):
-        behind = f"substr({name}, {_LENGTH + 1})"
-        fraction = f"({behind} = '' OR {behind} GLOB '.[0-9]*' AND substr({name}, {_LENGTH + 2}) NOT GLOB '*[^0-9]*')"
-        fits.append(f"typeof({name}) = 'text' AND {name} GLOB '{_SECOND}*' AND {fraction}")
+        fits.append(_is_moment(name))
     if sa.Integer in _forms(of):
         fits.append(f"typeof({name}) = 'integer' AND {name} BETWEEN {_SECONDS.start} AND {_SECONDS[-1]}")
-    return f"NOT ({' OR '.join(f'({one})' for one in fits)})"
+    return f"({' OR '.join(f'({one})' for one in fits)}) IS NOT TRUE"
+
+
+def _is_moment(name: str) -> str:
+    """The text is the one that SQLite itself writes for its moment, with nothing behind it but a fraction. Without
+    `+0 days` some versions give a day that no month has as it is. `+` before the column: else each comparison would try
+    to make a number of the other text."""
+    begins = f"datetime(substr({name}, 1, {_LENGTH}), '+0 days')"
+    has_fraction = f"length({name}) > {_LENGTH + 1} AND rtrim({name}, '0123456789') IS {begins} || '.'"
+    whole = f"+{name} IS datetime({name}, '+0 days')"
+    within = f"+{name} BETWEEN '{_written(_SECONDS.start)}' AND '{_BEHIND_DIGITS}'"
+    return f"{within} AND CASE length({name}) WHEN {_LENGTH} THEN {whole} ELSE {has_fraction} END"
 
 
 def _forms(of: sa.types.TypeEngine[Any]) -> tuple[Any, ...]:

@@ -100,6 +100,7 @@ FORMS = [
     ("VARCHAR(30)", "datetime('now')"),
     ("INTEGER", "unixepoch()"),
     ("DATETIME", "unixepoch()"),
+    ("TEXT", "strftime('%Y-%m-%d %H:%M:%S', 'now') || '.123456789'"),
 ]
 
 
@@ -148,6 +149,9 @@ OTHER_FORMS = [
     "",
     "now",
     "2026-01-02 03:04:05.",
+    "2026-11-31 00:00:00",
+    "1969-12-31 23:59:59",
+    "2026-01-02 03:04:05\0zz",
     1767323045.25,
     1767323045123,
     20260102,
@@ -171,6 +175,42 @@ def test_a_time_of_another_form_stops_the_source(file: ChangedCase, value: objec
             asked.available_offsets(follower.positions)
     file.update(7, "corrected")
     assert Follower(file.source(), follower.positions).run() == [b"corrected"]
+
+
+NO_TIMES = [
+    "2026-01-02 03:04:05.5Z",
+    "2026-01-02 03:04:05,5",
+    "2026-02-30 00:00:00",
+    "2026-02-29 00:00:00.5",
+    "2026-13-01 00:00:00",
+    "2026-00-01 00:00:00",
+    "2026-01-00 00:00:00",
+    "2026-01-02 24:00:00",
+    "2026-01-02 24:00:00.0",
+    "2026-01-02 23:59:60",
+    "0000-00-00 00:00:00",
+    "0001-01-01 00:00:00",
+    "1970-01-01 00:00:00.5",
+    "-001-01-01 00:00:00",
+    "2026-01-02 03:04:05.5\0zz",
+    "2026-01-02 03:04:05\0.5",
+    "2026-01-02 03:04:05 ",
+]
+
+
+@pytest.mark.parametrize("value", NO_TIMES, ids=map(repr, NO_TIMES))
+def test_a_text_that_is_no_time_since_1973_stops_the_source(file: ChangedCase, value: str) -> None:
+    with closing(file.connected()) as database:
+        database.execute("INSERT INTO t VALUES (7, 'x', ?)", (value,))
+    with pytest.raises(DataError, match="number 7 has no time of a form"):
+        file.bounds()
+
+
+def test_each_moment_since_1973_is_a_time(file: ChangedCase) -> None:
+    moments = ("1973-03-03 09:46:40", "2024-02-29 23:59:59", "2000-02-29 00:00:00.000000001", "9999-12-31 23:59:59.9")
+    with closing(file.connected()) as database:
+        database.executemany("INSERT INTO t (body, at) VALUES ('x', ?)", [(one,) for one in moments])
+    assert file.bounds().end == 4  # the last one is still to come
 
 
 @pytest.mark.parametrize(("kind", "value"), [("TEXT", 1767323045), ("INTEGER", "2026-01-02 03:04:05")])
