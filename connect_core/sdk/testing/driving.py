@@ -86,9 +86,15 @@ class Follower:
                 raise bounds.failure.as_error()
             if bounds.end > bounds.begin:
                 values += self._read(partition, bounds)
-            elif bounds.chosen and not bounds.gaps:
-                self.positions[partition] = Position(bounds.incarnation, bounds.begin, bounds.evidence)
+            elif bounds.chosen:
+                self._keep(partition, Position(bounds.incarnation, bounds.begin, bounds.evidence), bounds.gaps)
         return values
+
+    def _keep(self, partition: Partition, there: Position, gaps: tuple[Gap, ...]) -> None:
+        """What was seen. Behind a loss it begins only when that is settled."""
+        at = self.positions[partition]
+        if not gaps or (at and (at.incarnation, at.offset) == (there.incarnation, there.offset)):
+            self.positions[partition] = there
 
     def tell(self) -> list[Gap]:
         """Settles what only tells of gaps, as a run does with empty ranges; gives these gaps."""

@@ -139,12 +139,14 @@ class SqlSource(_Rows, NumberedRows[SqlSourceTable]):
         return stands_at(asking, table, self._where)
 
     def set_back(self, table: SqlSourceTable, stands_at: int, end: int) -> DataError:
+        cure = "" if table.counts else ". A column with AUTOINCREMENT gives out no number twice"
         return DataError(
             f"Rows before {end} were read, and the highest number of the table is {stands_at}: the newest rows were"
-            " deleted, or the file is another one, and the next rows would come with numbers that were read",
+            " deleted, or the table or the file is another one, and the next rows would come with numbers that were"
+            " read",
             where=self._where,
-            next_step="Move the position with `waybill offsets set`, at most to the lowest new row. A column with"
-            " AUTOINCREMENT gives out no number twice; or write bulk: true, and each run reads all rows",
+            next_step="Move the position with `waybill offsets set`: to the lowest number of the table, if it was made"
+            f" again or is of another file; to {stands_at + 1}, if its newest rows were deleted{cure}",
         )
 
 

@@ -19,7 +19,8 @@ _OF_A_FILE = Guarantee(
         "The number of each row is drawn by the statement that inserts it; else no row is inserted after one with a"
         " higher number is committed.",
         "Nobody changes the number of a row, puts another table or another file in its place, or, without"
-        " AUTOINCREMENT, deletes the newest row: that is noticed only while no new rows have its number.",
+        " AUTOINCREMENT, deletes the newest row: that is noticed only by a run that looks before new rows have its"
+        " number.",
         "The file is on a local file system of the driver's host.",
         _READ,
     ),

@@ -16,8 +16,10 @@ from connect_core.sdk.values import ORIGIN, Bounds, Gap, Json, Position, Range
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import Finality
 from connect_core.systems.tables.pages import unfit_numbers
+from connect_core.systems.tables.passes import Among
 from connect_core.systems.tables.queries import why_another
 from connect_core.systems.tables.reading import Looks, NumberedTable, T, TableRows
+from connect_core.systems.tables.set_back import SetBack, reached
 
 NUMBERING = "numbering"
 """In the evidence of a position: `NumberedTable.numbering` when it was reached."""
@@ -53,11 +55,15 @@ class NumberedRows(TableRows[T]):
     def _bounds(self, at: Position | None) -> Bounds:
         table, final = self._settled()
         with self._database.asking() as asking:
-            lowest, _ = self.extent(asking, table)
+            lowest, highest = self.extent(asking, table)
             stands_at = self.stands_at(asking, table)
         if wrong := unfit_numbers(lowest, final.end):
             raise ConfigError(wrong, where=self._where, next_step="Name another column as incrementing")
         incarnation, begin, gaps = _continued(table, at, min(lowest or 0, final.end))
+        if at and not gaps and stands_at is not None:
+            if seen := SetBack.seen(at, max(stands_at, highest or 0)):
+                return seen.kept(at, table.id)
+            self._check_passed_over(table, at, stands_at)
         end = max(begin, final.end)
         self._check_numbers(table, stands_at, end)
         oldest = begin if lowest is None else min(lowest, begin)
@@ -92,6 +98,19 @@ class NumberedRows(TableRows[T]):
 
     def _is_as_planned(self, table: T, wanted: Range) -> bool:
         return table.origin == wanted.origin and _numbered_as_before(table, wanted.evidence)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return reached(wanted.evidence, end) if end > wanted.begin else wanted.evidence
+
+    def _check_passed_over(self, table: T, at: Position, stands_at: int) -> None:
+        """Whether a row came below the position since the numbers went back, which they show no more."""
+        noted = SetBack.of(at)
+        if noted is None or stands_at < at.offset - 1:
+            return
+        with self._database.asking() as asking, self.as_it_is(asking) as now:
+            found = self.page(asking, now, noted.stood_at + 1, at.offset, 1, 1, Among())
+        if numbers := [row[0] for row in found.rows] + [row.id for row in found.unfit]:
+            raise noted.passed_over(table.id, min(numbers), self._where)
 
     def _check_numbers(self, table: T, stands_at: int | None, end: int) -> None:
         """The next rows would come where nobody looks any more."""

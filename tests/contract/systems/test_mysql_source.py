@@ -329,7 +329,22 @@ def test_a_table_that_begins_anew_stops_until_a_person_says_so(system: TableCase
     system.append([b"new"])
     with pytest.raises(DataError, match="The counter of column id is at 1, and rows before 201 were read"):
         follower.run()
-    assert Follower(system.source(), {system.partition: Position(0, 0, {})}).run() == [b"new"]
+    system.append(VALUES)
+    with pytest.raises(DataError, match=r"were back at 1 .* nobody has read, from number 2 on"):
+        follower.run()
+    assert Follower(system.source(), {system.partition: Position(0, 0, {})}).run() == [b"new", *VALUES]
+
+
+def test_a_counter_that_is_put_right_before_a_row_came_is_read_on(system: TableCase) -> None:
+    system.append(VALUES)
+    follower = Follower(system.source())
+    follower.run()
+    system.database.run("DELETE FROM t WHERE id > 10", "ALTER TABLE t AUTO_INCREMENT = 11")
+    with pytest.raises(DataError, match="The counter of column id is at 10"):
+        follower.run()
+    system.database.run("ALTER TABLE t AUTO_INCREMENT = 201")
+    system.append([b"next"])
+    assert follower.run() == [b"next"]
 
 
 def test_a_row_with_a_number_of_its_own_moves_the_counter(system: TableCase) -> None:

@@ -289,7 +289,10 @@ def test_a_table_that_was_emptied_begins_anew_when_a_person_says_so(system: Tabl
     system.append([b"new"])
     with pytest.raises(DataError, match="The sequence of column id is at 1, and rows before 201 were read"):
         follower.run()
-    assert Follower(system.source(), {ROWS: Position(0, 0, {})}).run() == [b"new"]
+    system.append(VALUES)
+    with pytest.raises(DataError, match=r"were back at 1 .* nobody has read, from number 2 on"):
+        follower.run()
+    assert Follower(system.source(), {ROWS: Position(0, 0, {})}).run() == [b"new", *VALUES]
 
 
 @pytest.mark.parametrize("more", [-50, 0, 50])

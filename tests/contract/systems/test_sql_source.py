@@ -190,8 +190,11 @@ def test_numbers_that_come_again_stop_the_source(file: FileCase) -> None:
     follower = Follower(file.source())
     assert follower.run() == [b"one", b"two"]
     file.run("DELETE FROM t WHERE id = 2")
-    with pytest.raises(DataError, match="the newest rows were deleted"):
-        file.source().available_offsets(follower.positions)
+    with pytest.raises(DataError, match=r"to 2, if its newest rows were deleted.* AUTOINCREMENT"):
+        Follower(file.source(), follower.positions).run()
+    again = Follower(file.source(), {file.partition: Position(0, 2, {})})
+    file.append([b"two again"])
+    assert again.run() == [b"two again"]
 
 
 def test_with_autoincrement_newest_rows_may_go(file: FileCase) -> None:
@@ -212,8 +215,68 @@ def test_a_file_of_before_stops_the_source(file: FileCase) -> None:
     follower = Follower(file.source())
     follower.run()
     file.path.write_bytes(before)
-    with pytest.raises(DataError, match="or the file is another one"):
-        file.source().available_offsets(follower.positions)
+    with pytest.raises(DataError, match="or the table or the file is another one"):
+        Follower(file.source(), follower.positions).run()
+
+
+@pytest.mark.parametrize("more", ["", " AUTOINCREMENT"])
+def test_a_table_made_again_is_not_forgotten_when_its_numbers_have_passed(file: FileCase, more: str) -> None:
+    """Once a run has seen it: the rows between would come with numbers that nobody reads any more."""
+    file.make(f"id INTEGER PRIMARY KEY{more}, body TEXT")
+    file.append([b"1", b"2", b"3", b"4"])
+    follower = Follower(file.source())
+    follower.run()
+    file.make(f"id INTEGER PRIMARY KEY{more}, body TEXT")
+    file.append([b"new 1", b"new 2"])
+    [plan] = file.source().available_offsets(follower.positions).values()
+    assert [(gap.loses, gap.reason[:40]) for gap in plan.gaps] == [(True, "the numbers of column id were back at 2:")]
+    again = Follower(file.source(), follower.positions)
+    with pytest.raises(DataError, match="the highest number of the table is 2"):
+        again.run()
+    file.append([b"new 3"])
+    with pytest.raises(DataError, match="the highest number of the table is 3"):
+        again.run()
+    file.append([b"new 4", b"new 5"])
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"were back at 2 .* nobody has read, from number 3 on"):
+            Follower(file.source(), again.positions).run()
+    moved = Follower(file.source(), {file.partition: Position(0, 1, {})})
+    assert moved.run() == [b"new 1", b"new 2", b"new 3", b"new 4", b"new 5"]
+
+
+def test_a_table_made_again_and_again_is_remembered_by_its_lowest_numbers(file: FileCase) -> None:
+    file.append([b"1", b"2", b"3", b"4"])
+    follower = Follower(file.source())
+    follower.run()
+    for number in (3, 1):
+        file.make()
+        file.append([b"new"] * number)
+        with pytest.raises(DataError, match=f"the highest number of the table is {number}"):
+            follower.run()
+    file.append([b"new"] * 4)
+    with pytest.raises(DataError, match=r"were back at 1 .* from number 2 on"):
+        follower.run()
+
+
+def test_numbers_that_were_put_right_before_a_row_came_are_read_on(file: FileCase) -> None:
+    file.append([b"1", b"2", b"3", b"4"])
+    follower = Follower(file.source())
+    follower.run()
+    file.run("DELETE FROM t WHERE id > 2", "DELETE FROM sqlite_sequence")
+    with pytest.raises(DataError, match="the highest number of the table is 2"):
+        follower.run()
+    file.run("INSERT INTO sqlite_sequence VALUES ('t', 4)")
+    file.append([b"5"])
+    assert follower.run() == [b"5"]
+
+
+def test_a_range_that_is_open_does_not_stand_where_numbers_went_back(file: FileCase) -> None:
+    """It is not finished with rows of another table, as long as that can be seen."""
+    file.append([b"1", b"2", b"3", b"4"])
+    [seen] = file.source().available_offsets({file.partition: None}).values()
+    file.make()
+    with pytest.raises(DataError, match="the highest number of the table is 0"):
+        file.source().available_offsets({file.partition: Position(0, 3, seen.evidence)})
 
 
 def test_a_row_that_no_record_can_have_is_a_reject_and_no_hole(file: FileCase) -> None:

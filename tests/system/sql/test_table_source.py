@@ -40,6 +40,23 @@ def test_each_row_becomes_a_line_once(bare_site: Site) -> None:
     ]
 
 
+def test_a_table_made_again_stops_each_run_until_the_position_is_moved(bare_site: Site) -> None:
+    """Also when its numbers have passed what was read of the former one."""
+    fill = "INSERT INTO orders (writer) VALUES (1), (2), (3), (4)"
+    database(bare_site, ORDERS, fill)
+    to_file(bare_site)
+    assert "4 delivered" in run(bare_site)
+    database(bare_site, "DROP TABLE orders", ORDERS, "INSERT INTO orders (writer) VALUES (11), (12)")
+    assert "the numbers of column id were back at 2" in bare_site.waybill("plan", "a")
+    assert "to the lowest number of the table, if it was made again" in run(bare_site, code=5)
+    database(bare_site, fill)
+    for _ in range(2):
+        assert "nobody has read, from number 3 on" in run(bare_site, code=5)
+    bare_site.waybill("offsets", "set", "a", "orders", "1", "--yes")
+    assert "6 delivered" in run(bare_site)
+    assert [line["id"] for line in lines(bare_site)] == [1, 2, 3, 4, 1, 2, 3, 4, 5, 6]
+
+
 def test_bulk_brings_all_rows_in_each_run(bare_site: Site) -> None:
     database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")
     to_file(bare_site, bulk=True)
