@@ -8,7 +8,7 @@ from typing import Any
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from connect_core.errors import ConfigError, DataError, Failure
+from connect_core.errors import DataError, Failure
 from connect_core.sdk.records import Partition
 from connect_core.sdk.values import Bounds, Position
 from connect_core.systems.mysql.connecting import connected, server_uid
@@ -26,6 +26,7 @@ from connect_core.systems.mysql.standing import (
     writers,
 )
 from connect_core.systems.mysql.table_reading import as_it_is, page, read_source
+from connect_core.systems.mysql.table_spellings import named_twice
 from connect_core.systems.tables.changed import ChangedRows
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.finality import OpenTransaction
@@ -148,16 +149,10 @@ class MysqlTables(SeveralTables):
         return rows_of(self._options.of_table(table), database=database)
 
     def _bounds(self, one: Partition, at: Position | None, until: float) -> Bounds:
-        """A server to which capitals make no difference finds a table also by a name that it does not list: rows would
-        come for each."""
         if self._means(one.key) and one.key not in self._there:
             with self._database.asking() as asking:
                 self.there(asking)
-            alike = [name for name in (*self._there, *self._named.exactly()) if name.lower() == one.key.lower()]
-            first = next(filter(self._means, alike), one.key)
-            if first != one.key and not self._there.isdisjoint(alike):
-                words = f"To the server the table is {first}, which is read, too: its rows would come twice"
-                wrong = ConfigError(words, where=one.key, next_step="Name it once, or exclude one of the names")
+            if wrong := named_twice(self._named, self._there, one.key):
                 return Bounds.unread(at, Failure.of(wrong))
         return super()._bounds(one, at, until)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from functools import partial
 
@@ -26,6 +26,8 @@ from connect_core.systems.mysql.source_options import MysqlSourceOptions
 from connect_core.systems.mysql.source_query_probing import probed_query
 from connect_core.systems.mysql.standing import counter_stands_at, database_now, extent, writers
 from connect_core.systems.mysql.table_reading import changed_in
+from connect_core.systems.mysql.table_spellings import named_twice
+from connect_core.systems.tables.named_tables import NamedTables
 from connect_core.systems.tables.pages import unfit_numbers
 from connect_core.systems.tables.probed_rows import (
     EACH_RUN_READS_ALL,
@@ -54,10 +56,20 @@ def probe_source(options: Json) -> Iterator[ProbeResult]:
         if given.query:
             yield from probed_query(asking, given)
         elif given.tables:
-            there = TablesThere(tables_there(asking), others_there(asking))
-            yield from each_probed(given.named_tables, there, given.of_table, partial(_probed, asking))
+            named, there = given.named_tables, TablesThere(tables_there(asking), others_there(asking))
+            yield from each_probed(named, there, given.of_table, partial(_one_probed, asking, named, there.tables))
         else:
             yield from _probed(asking, given)
+
+
+def _one_probed(
+    asking: Cursor, named: NamedTables, there: Collection[str], given: MysqlSourceOptions
+) -> Iterator[ProbeResult]:
+    """Of several."""
+    if wrong := named_twice(named, there, given.table):
+        yield ProbeResult(False, f"table {given.table}: {wrong.what}: {wrong.next_step}")
+    else:
+        yield from _probed(asking, given)
 
 
 def _probed(asking: Cursor, given: MysqlSourceOptions) -> Iterator[ProbeResult]:

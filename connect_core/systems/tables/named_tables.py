@@ -45,8 +45,19 @@ class NamedTables(NamedTuple):
 
     def exactly(self) -> list[str]:
         """Those that are no pattern, each once, and are not excluded."""
-        named = dict.fromkeys(one for one in self.wanted if not _WILD & set(one))
+        named = dict.fromkeys(one for one in self.wanted if not _is_pattern(one))
         return [one for one in named if not any(_fits(*_place(one), other) for other in self.excluded)]
+
+    def patterns(self) -> list[str]:
+        return [*dict.fromkeys(filter(_is_pattern, self.wanted))]
+
+
+def fits(table: str, pattern: str) -> bool:
+    return _fits(*_place(table), pattern)
+
+
+def _is_pattern(name: str) -> bool:
+    return bool(_WILD & set(name))
 
 
 def _place(table: str) -> tuple[str, str]:

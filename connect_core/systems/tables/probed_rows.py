@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from connect_core.sdk.plugin import ProbeResult
-from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice, whole_name
+from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, fits, read_twice, whole_name
 from connect_core.systems.tables.passes import TimeWindow, second_behind
 
 EACH_RUN_READS_ALL = "each run reads all of them again"
@@ -48,6 +48,18 @@ def each_probed(
         for one in probed(of_table(table)):
             yield ProbeResult(one.ok, one.what if table in one.what else f"{table}: {one.what}")
     yield from _left_out(named, there)
+    yield from _matching_nothing(named, there)
+
+
+def _matching_nothing(named: NamedTables, there: TablesThere) -> Iterator[ProbeResult]:
+    """Patterns that were perhaps meant otherwise."""
+    names = sorted([*there.tables, *(whole_name(within, name) for within, name, _ in there.others)])
+    for pattern in named.patterns():
+        if any(fits(name, pattern) for name in names):
+            continue
+        alike = [name for name in names if fits(name.lower(), pattern.lower())]
+        but = f"; {alike[0]} is there, in other capitals" if alike else ""
+        yield ProbeResult(True, f"{pattern} matches no table yet{but}")
 
 
 def _left_out(named: NamedTables, there: TablesThere) -> Iterator[ProbeResult]:

@@ -258,6 +258,14 @@ def test_the_probe_names_what_no_pattern_means(shop: Shop) -> None:
     assert not [what for what in shop.probed("orders") if "left out" in what]
 
 
+def test_the_probe_names_patterns_that_match_nothing(shop: Shop) -> None:
+    said = shop.probed("orders", "PAY_*", "x*", "pay_*")
+    assert [what for what, ok in said.items() if ok and "matches no table" in what] == [
+        f"{shop.within}.PAY_* matches no table yet; {shop.within}.pay_in is there, in other capitals",
+        f"{shop.within}.x* matches no table yet",
+    ]
+
+
 def test_the_probe_says_of_a_locked_table_that_it_is_and_goes_on(shop: Shop) -> None:
     with closing(shop.database.connected()) as connection, connection.cursor() as locking:
         locking.execute("LOCK TABLES orders WRITE" if shop.is_mysql else "BEGIN")
@@ -298,4 +306,8 @@ def test_a_table_that_the_server_finds_by_two_names_is_read_by_one(worker_folder
             assert failure is not None
             assert "its rows would come twice" in failure.what
             assert bounds[shop.part(read)].failure is None
+            said = shop.probed(twice, by) if "*" in by else shop.probed(by, twice)
+            [wrong] = [what for what, ok in said.items() if not ok]
+            assert wrong.startswith(f"table {shop.within}.{twice}: To the server the table is {shop.within}.{read}")
+        assert not [ok for ok in shop.probed("Orders").values() if not ok]
         assert arrived(Follower(shop.source("Orders"))) == ["orders 1", "orders 2"]
