@@ -17,6 +17,7 @@ from connect_core.service.deletions import finish_deletions
 from connect_core.service.inferred_fields import checked_together
 from connect_core.service.json_values import fields_of
 from connect_core.service.opened import Say, ledger_exists, reading, storing, surroundings
+from connect_core.service.respelled_tables import with_respelled
 
 if TYPE_CHECKING:
     from connect_core.config import StreamBeside
@@ -169,6 +170,7 @@ def check_written(written: WrittenDocuments, say: Say, *, probe: bool = False) -
     standing = documents_known(say)
     beside = _beside() if standing else ()
     checked = checked_together(written, home, settings, standing, looks=probe, beside=beside)
+    checked = with_respelled(checked, standing)
     return [
         {
             "name": item.document.name,
@@ -209,7 +211,8 @@ def _checked(
     home, settings = surroundings()
     standing = {name: one.document for name, one in known.items()}
     beside = _beside() if standing else ()
-    return checked_together(written, home, settings, standing, again=infer_again, beside=beside, before=before)
+    checked = checked_together(written, home, settings, standing, again=infer_again, beside=beside, before=before)
+    return with_respelled(checked, standing)
 
 
 def _numbered(checked: list[Checked], *, register: bool) -> list[Checked]:

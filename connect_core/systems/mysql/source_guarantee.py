@@ -46,7 +46,7 @@ _QUERY = rows_of_query(
     _INSTRUMENTED,
     _HERE,
 )
-_CHANGES_OF_QUERY = changed_rows_of_query(_BEGIN, _INSTRUMENTED, _HERE)
+_CHANGES_OF_QUERY = changed_rows_of_query(changed_rows(_BEGIN, _INSTRUMENTED, _HERE))
 
 
 def source_guarantee(options: Json) -> Guarantee:

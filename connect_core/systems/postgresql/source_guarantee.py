@@ -33,7 +33,7 @@ _QUERY = rows_of_query(
     " noticed.",
     _ELSEWHERE,
 )
-_CHANGES_OF_QUERY = changed_rows_of_query(_BEGIN, _ELSEWHERE)
+_CHANGES_OF_QUERY = changed_rows_of_query(changed_rows(_BEGIN, _ELSEWHERE))
 
 
 def source_guarantee(options: Json) -> Guarantee:

@@ -55,7 +55,7 @@ def read_source_table(asking: sa.Connection, options: SqlSourceOptions) -> SqlSo
     or changed."""
     where = f"{options.url}/{options.table}"
     table = require_table(asking, options.table, where)
-    ids = options.incrementing or _id_of(table, where)
+    ids = options.incrementing or _id_of(table, where, ascends=not (options.bulk or options.timestamp))
     time = options.timestamp or ""
     for wrong, step in (*_misfits(table, ids), *_misfits_of_time(table, time)):
         raise ConfigError(wrong, where=where, next_step=step)
@@ -73,13 +73,14 @@ def _type_of(table: SqlTable, name: str) -> sa.types.TypeEngine[Any]:
     return next(column.type for column in table.columns if column.name == name)
 
 
-def _id_of(table: SqlTable, where: str) -> str:
+def _id_of(table: SqlTable, where: str, *, ascends: bool) -> str:
     types = {column.name: column.type for column in table.columns}
+    does = "ascend: each new row gets a higher one" if ascends else "tell rows apart; they need not ascend"
     if len(table.key) != 1 or not isinstance(types[table.key[0]], sa.Integer):
         raise ConfigError(
             "The primary key of the table is not one column of whole numbers",
             where=where,
-            next_step="Write incrementing: COLUMN, a column of whole numbers; without bulk they have to ascend",
+            next_step=f"Write incrementing: COLUMN, a column of whole numbers that {does}",
         )
     return table.key[0]
 

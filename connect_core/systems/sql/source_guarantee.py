@@ -31,15 +31,17 @@ _OF_A_FILE = Guarantee(
 _OF_TIMES = (
     "That time is taken by the statement that writes the row (CURRENT_TIMESTAMP), or at most delay_s before its"
     " transaction has the file as the one writer.",
-    "The clock is that of the driver's host: the file is on a local file system of it, and so are the programs that"
-    " write the file.",
+    "The file is on a local file system of the driver's host, and the programs that write it run there.",
     "Nobody puts another table or another file, with older times, in the place of this one.",
 )
-_CHANGED_ROWS, _CHANGES_OF_QUERY = changed_rows(*_OF_TIMES), changed_rows_of_query(*_OF_TIMES)
+_KEEPS = "The disk keeps what it was told to."
+_CHANGED_ROWS = changed_rows(*_OF_TIMES, clock="the driver's host", keeps=_KEEPS)
+_CHANGES_OF_QUERY = changed_rows_of_query(_CHANGED_ROWS)
 _QUERY = rows_of_query(
     "Each number is drawn by the statement that inserts its row. Nobody changes it, deletes the newest row without"
     " AUTOINCREMENT, or puts another table or another file in its place: that is not noticed.",
     "The file is on a local file system of the driver's host.",
+    keeps=_KEEPS,
 )
 
 

@@ -113,6 +113,8 @@ class SqlSourceOptions(SqlOptions):
 
     @model_validator(mode="after")
     def _a_delay_is_stated(self) -> Self:
+        if self.file and self.settle_s is not None:
+            raise ValueError("settle_s is of a server: SQLite has one writer at a time, and no row comes late")
         if not (self.file or self.bulk or self.settle_s):
             raise ValueError(
                 "of a server nobody knows which transactions are open: write settle_s, the seconds within which each "

@@ -30,25 +30,31 @@ def rows_written(
     return Guarantee("exactly once", conditions, order="" if of_keys else None)
 
 
-def changed_rows(*of_the_database: str) -> Guarantee:
-    """Of each row the version that is there when a pass reads it, at least its last one."""
+_AT_A_SERVER = "The database keeps what it has committed: no failover to a server that lags"
+
+
+def changed_rows(
+    *of_the_database: str, clock: str = "the database", keeps: str = f"{_AT_A_SERVER}, or whose clock does."
+) -> Guarantee:
+    """Of each row the version that is there when a pass reads it, at least its last one. `clock`: whose that is by
+    which times are set."""
     return Guarantee(
         "exactly once",
         (
             "What counts are the versions of rows that are there when they are read: of several within a short time the"
             " last one; deletes are not seen.",
-            "Each insert and each update sets the column of the time of the last change, by the clock of the database"
-            " and in UTC.",
+            f"Each insert and each update sets the column of the time of the last change, by the clock of {clock} and"
+            " in UTC.",
             *of_the_database,
-            "The clock of the database is not set back by more than delay_s; where a run sees that it was, all rows are"
+            f"The clock of {clock} is not set back by more than delay_s; where a run sees that it was, all rows are"
             " read again.",
-            "The database keeps what it has committed: no failover to a server that lags, or whose clock does.",
+            keeps,
         ),
         "each row",
     )
 
 
-def rows_of_query(*of_the_database: str) -> Guarantee:
+def rows_of_query(*of_the_database: str, keeps: str = f"{_AT_A_SERVER}.") -> Guarantee:
     """Of new rows."""
     return Guarantee(
         "exactly once",
@@ -57,16 +63,15 @@ def rows_of_query(*of_the_database: str) -> Guarantee:
             " number; else it does not come to be there after one with a higher number.",
             "Numbers are drawn from one sequence, and no two rows of the result ever have one number.",
             *of_the_database,
-            "The database keeps what it has committed: no failover to a server that lags.",
+            keeps,
             "A row does not leave the result before it is read.",
         ),
         "the query",
     )
 
 
-def changed_rows_of_query(*of_the_database: str) -> Guarantee:
-    """Of rows that come again."""
-    changed = changed_rows(*of_the_database)
+def changed_rows_of_query(changed: Guarantee) -> Guarantee:
+    """Of rows that come again, by what holds of those of a table."""
     mine = (
         "Whatever changes a row of the result, in whichever table of the query, or brings it there, sets its time.",
         "No two rows of the result ever have one number.",

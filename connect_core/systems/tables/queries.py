@@ -56,9 +56,9 @@ def no_moment(name: str, kind: str, kinds: str, where: str) -> ConfigError:
 
 
 def not_taken(said: str, where: str) -> ConfigError:
-    """`said` are the server's words where it judges the text: they quote the query, and no row."""
+    """`said` are the database's words where it judges the text: they quote the query, and no row."""
     step = "Write one SELECT that only reads, without a semicolon: it becomes FROM (query) AS q"
-    return ConfigError(f"The server does not take the query: {said}", where=where, next_step=step)
+    return ConfigError(f"The database does not take the query: {said}", where=where, next_step=step)
 
 
 def not_allowed(said: str, step: str, where: str) -> Refused:
@@ -67,14 +67,14 @@ def not_allowed(said: str, step: str, where: str) -> Refused:
 
 
 def not_computed(kind: str, where: str) -> DataError:
-    """The server's own words may quote a value."""
+    """The database's own words may quote a value."""
     step = "Correct the query, so that it has a value for each row (NULLIF, CASE), or correct the row"
-    return DataError(f"The server cannot compute a row of the query: {kind}", where=where, next_step=step)
+    return DataError(f"The database cannot compute a row of the query: {kind}", where=where, next_step=step)
 
 
 def query_probed(ids: str, time: str, *, bulk: bool, twice: int | None) -> Iterator[ProbeResult]:
     """How rows of a query are found. `twice`: see `equal_numbers`."""
-    yield ProbeResult(True, f"the server takes the query, its rows are numbered by {ids}")
+    yield ProbeResult(True, f"the database takes the query, its rows are numbered by {ids}")
     if twice is not None:
         words = f"two rows of the query have the number {twice}: name a column as incrementing that tells rows apart"
         yield ProbeResult(False, words)

@@ -316,7 +316,7 @@ def test_numbers_below_zero(shop: Shop) -> None:
 )
 def test_the_server_judges_the_query_and_does_nothing_of_it(shop: Shop, query: str) -> None:
     shop.sell("Ann", 1)
-    with pytest.raises(ConfigError, match="The server does not take the query") as raised:
+    with pytest.raises(ConfigError, match="The database does not take the query") as raised:
         Follower(shop.source(query)).run()
     assert raised.value.where.endswith("/query")
     assert [ok for one, ok in shop.probed(query).items() if "does not take the query" in one] == [False]
@@ -348,7 +348,7 @@ def test_a_function_that_writes_is_refused(of_postgres: Shop, of_mysql: Shop) ->
     )
     for shop in (of_postgres, of_mysql):
         shop.sell("Ann", 1)
-        with pytest.raises(ConfigError, match="The server does not take the query"):
+        with pytest.raises(ConfigError, match="The database does not take the query"):
             Follower(shop.source("SELECT id, writes() AS price FROM items")).run()
         assert shop.database.run("SELECT COUNT(*) FROM items")[0][0] == 1
 
@@ -557,7 +557,7 @@ def test_what_a_person_sees_before_a_run(shop: Shop) -> None:
     shop.sell("Ann", 1, 2)
     said = shop.probed()
     assert set(said.values()) == {True}
-    assert "the server takes the query, its rows are numbered by id" in said
+    assert "the database takes the query, its rows are numbered by id" in said
     whole = shop.probed(bulk=True)
     assert set(whole.values()) == {True}
     assert "each run reads all of them again" in whole

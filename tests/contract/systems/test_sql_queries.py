@@ -266,7 +266,7 @@ def test_what_a_person_sees_before_a_run(shop: Shop) -> None:
     shop.sell("Zoë", 5, 6)
     said = shop.probed()
     assert all(said.values())
-    assert said["the server takes the query, its rows are numbered by id"]
+    assert said["the database takes the query, its rows are numbered by id"]
     assert not all(shop.probed("SELECT 1 AS id, price FROM items").values())
     assert not all(shop.probed("SELECT nothing").values())
     timed = shop.probed(TIMED, timestamp="at")

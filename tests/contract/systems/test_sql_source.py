@@ -22,6 +22,7 @@ from connect_core.sdk.testing.driving import Follower, limit, range_of
 from connect_core.sdk.testing.sources import SourceContract
 from connect_core.sdk.values import Position, Range, SourceBatch
 from connect_core.systems.sql.source import SqlSource, rows_of
+from connect_core.systems.sql.source_guarantee import source_guarantee
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.reading import TableRows
 from tests.elsewhere import URL, Elsewhere
@@ -182,6 +183,28 @@ def test_a_row_of_a_transaction_that_is_open_comes_on_a_server(server: ServerCas
 def test_a_server_needs_a_delay(server: ServerCase) -> None:
     with pytest.raises(ValueError, match="nobody knows which transactions are open: write settle_s"):
         server.source(settle_s=None)
+
+
+def test_a_file_needs_none(file: FileCase) -> None:
+    with pytest.raises(ValueError, match="settle_s is of a server"):
+        file.source(settle_s=3)
+
+
+@pytest.mark.parametrize("more", [{}, {"timestamp": "at"}, {"bulk": True}])
+def test_only_numbers_that_say_what_is_new_have_to_ascend(file: FileCase, more: dict[str, Any]) -> None:
+    file.make("id TEXT PRIMARY KEY, at DATETIME NOT NULL")
+    with pytest.raises(ConfigError) as raised:
+        rows_of(SqlSourceOptions.model_validate(file.options | more)).available_offsets({file.partition: None})
+    assert ("need not ascend" in raised.value.next_step) == bool(more)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"timestamp": "at"}, {"bulk": True}, {"query": "q"}, {"query": "q", "timestamp": "at"}]
+)
+def test_what_is_promised_of_a_file_says_nothing_of_servers(file: FileCase, more: dict[str, Any]) -> None:
+    conditions = " ".join(source_guarantee(file.options | more).conditions)
+    assert "server" not in conditions
+    assert "clock of the database" not in conditions
 
 
 def test_numbers_that_come_again_stop_the_source(file: FileCase) -> None:

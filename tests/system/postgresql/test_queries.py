@@ -44,7 +44,7 @@ def test_from_the_first_look_to_a_line(bare_site: Site, shop: Shop) -> None:
     shop.sell("Zoë", 10, 20)
     bare_site.apply("a", document(shop))
     said = probed(bare_site, 0)
-    assert "the server takes the query, its rows are numbered by id" in said
+    assert "the database takes the query, its rows are numbered by id" in said
     assert "exactly once" in said
     assert "A row of the result is there" in said
     assert '"price":20' in bare_site.waybill("try", "a.yaml", "--last", "1")
@@ -78,9 +78,9 @@ def test_another_query_stops_until_somebody_decides(bare_site: Site, shop: Shop)
 def test_a_query_that_the_server_does_not_take(bare_site: Site, shop: Shop) -> None:
     shop.sell("Ann", 10)
     bare_site.apply("a", document(shop, "DELETE FROM items"))
-    assert "The server does not take the query" in probed(bare_site, UNREACHABLE)
+    assert "The database does not take the query" in probed(bare_site, UNREACHABLE)
     said = run(bare_site, code=2)
-    assert "The server does not take the query" in said
+    assert "The database does not take the query" in said
     assert "Write one SELECT that only reads" in said
     assert lines(bare_site) == []
     assert shop.database.run("SELECT COUNT(*) FROM items")[0][0] == 1

@@ -77,9 +77,9 @@ def test_every_option_is_described_and_its_example_is_valid(model: type[BaseMode
         assert field.examples, name
     example = {name: field.examples[0] for name, field in model.model_fields.items() if field.examples}
     for left_out in (  # one or the other
-        {"tables", "exclude", "query", "bulk"},
-        {"table", "query", "timestamp", "delay_s"},
-        {"table", "tables", "exclude", "bulk"},
+        {"tables", "exclude", "query", "bulk", "settle_s"},
+        {"table", "query", "timestamp", "delay_s", "settle_s"},
+        {"table", "tables", "exclude", "bulk", "settle_s"},
     ):
         other = left_out if option_models.needed_fields(model) else set()
         assert model.model_validate({name: one for name, one in example.items() if name not in other})
