@@ -15,7 +15,7 @@ from typing import Any
 from connect_core import clock
 from connect_core.errors import Failure, Unreachable, WaybillError
 from connect_core.sdk.records import Partition
-from connect_core.sdk.values import Bounds, Limit, Position, Range, SourceBatch
+from connect_core.sdk.values import Bounds, Json, Limit, Position, Range, SourceBatch
 from connect_core.systems.tables.connections import KeptConnection
 from connect_core.systems.tables.named_tables import NO_PARENTS, NamedTables, Parents, read_twice
 from connect_core.systems.tables.reading import Looks, SourceOfTables, TableRows
@@ -76,6 +76,9 @@ class SeveralTables(SourceOfTables, ABC):
 
     def read(self, wanted: Range, limit: Limit) -> Iterator[SourceBatch]:
         return self._of(wanted.partition).read(wanted, limit)
+
+    def evidence(self, wanted: Range, end: int) -> Json:
+        return self._of(wanted.partition).evidence(wanted, end)
 
     def wait(self, seen: Mapping[Partition, Bounds], limit_s: float) -> None:
         until = clock.monotonic() + limit_s

@@ -57,6 +57,23 @@ def test_a_table_made_again_stops_each_run_until_the_position_is_moved(bare_site
     assert [line["id"] for line in lines(bare_site)] == [1, 2, 3, 4, 1, 2, 3, 4, 5, 6]
 
 
+def test_one_of_several_tables_made_again_is_not_forgotten_either(bare_site: Site) -> None:
+    fill = "INSERT INTO orders (writer) VALUES (1), (2), (3), (4)"
+    more = "CREATE TABLE more (id INTEGER PRIMARY KEY AUTOINCREMENT, writer INTEGER)"
+    database(bare_site, ORDERS, fill, more)
+    source = {"sql": {"url": "sqlite:///shop.db", "tables": ["orders", "more"]}}
+    bare_site.apply("a", {"source": source, "sink": {"file": {"path": "out.jsonl"}}})
+    assert "4 delivered" in run(bare_site)
+    database(bare_site, "DROP TABLE orders", ORDERS, "INSERT INTO orders (writer) VALUES (11), (12)")
+    assert "the highest number of the table is 2" in run(bare_site, code=5)
+    database(bare_site, fill, "INSERT INTO more (writer) VALUES (21)")
+    for _ in range(2):
+        assert "nobody has read, from number 3 on" in run(bare_site, code=5)
+    bare_site.waybill("offsets", "set", "a", "orders", "1", "--yes")
+    assert "6 delivered" in run(bare_site)
+    assert sorted(line["writer"] for line in lines(bare_site)) == [1, 1, 2, 2, 3, 3, 4, 4, 11, 12, 21]
+
+
 def test_a_table_in_other_capitals_is_told_of_and_its_rows_are_spared(bare_site: Site) -> None:
     database(bare_site, ORDERS, "INSERT INTO orders (writer) VALUES (1), (2)")
     to_file(bare_site, table="Orders")
