@@ -1,7 +1,8 @@
 """Rows of a table, each once, by a column of ascending numbers.
 
 An offset is such a number. A row may be changed or deleted after it was read, so nothing of it is evidence: a position
-knows which table it is of, and what was seen of its numbers (`set_back`). Up to where there is nothing that may still come: `finality`.
+knows which table it is of, and what was seen of its numbers (`set_back`). Up to where there is nothing that may still
+come: `finality`.
 """
 
 from __future__ import annotations
