@@ -6,7 +6,8 @@ payload ever goes into one: what references stand for is masked when an error is
     WaybillError
     ├── Retriable            1  the same thing may work when it is tried again
     │   ├── Unreachable      3  something it needs is not there or does not answer
-    │   │   └── PartitionUnreachable  something that one partition alone needs; others may be there
+    │   │   ├── PartitionUnreachable  something that one partition alone needs; others may be there
+    │   │   └── Missing          who has it answers, and says that it is not there
     │   ├── WireFormatError  1  a peer sent bytes that are not the protocol
     │   └── EngineFailed     1  an execution did not return cleanly: what was written is looked up by the next attempt
     ├── ConfigError          2  the document or the command line is wrong; carries every fault at once
@@ -15,6 +16,7 @@ payload ever goes into one: what references stand for is masked when an error is
     ├── DataError            5  the data is not what it should be; trying again does not help, a person decides
     │   ├── OffsetGone          records between the committed offset and what the source still has are gone
     │   ├── TargetChanged       what stood in the target is not there any more, or is something else
+    │   │   └── RowsLost        the target says itself that it has fewer rows of a partition than were settled
     │   ├── PipelineChanged     an open range was planned by code that gives other results
     │   ├── ContentRefused      a file holds something else than what is read of it (compressed or binary bytes)
     │   └── TooManyRejects      more records were rejected than the document tolerates
@@ -75,6 +77,10 @@ class PartitionUnreachable(Unreachable):
         return cls(error.what, where=error.where, next_step=error.next_step)
 
 
+class Missing(Unreachable):
+    pass
+
+
 class WireFormatError(Retriable):
     pass
 
@@ -100,6 +106,10 @@ class OffsetGone(DataError):
 
 
 class TargetChanged(DataError):
+    pass
+
+
+class RowsLost(TargetChanged):
     pass
 
 

@@ -8,7 +8,7 @@ from tests.faults.kit.journeys import SHORT_LEASES
 from tests.mariadb import Database as MariaDatabase
 from tests.postgres_tables import Database as PostgresDatabase
 from tests.site import Site
-from tests.table_connectors import apply, run, write
+from tests.table_connectors import UNREACHABLE, apply, run, write
 
 Database = MariaDatabase | PostgresDatabase
 
@@ -76,14 +76,12 @@ def check_what_a_server_that_lagged_has_lost_is_told_and_brought_again(site: Sit
     assert "tells of 20 rows of this partition, up to offset" in said
     assert f"{site.folder}/a.log" in said
     assert [number for number in ids(database, "t") if number in (29, 120)] == [120], "others continue"
-    [place] = re.findall(r"set this partition to (\d+)", " ".join(said.split()))
+    [place] = {*re.findall(r"what it lacks begins at offset (\d+)", said)}
     (site.folder / "offsets.json").write_text(site.waybill("offsets", "export", "a"))
     site.waybill("connectors", "delete", "a", "--yes")
     apply(site, database.sink("t"))
     site.waybill("offsets", "import", "a", "offsets.json", "--yes")
-    within = site.waybill("offsets", "set", "a", f"{site.folder}/a.log", place, "--yes", code=2)
-    [behind] = re.findall(r"The next record begins at (\d+)", within)
-    site.waybill("offsets", "set", "a", f"{site.folder}/a.log", behind, "--yes")
+    site.waybill("offsets", "set", "a", f"{site.folder}/a.log", place, "--yes")
     assert "10 delivered" in run(site)
     assert ids(database, "t") == [*range(30), *range(100, 121), *range(200, 220)]
 
@@ -133,3 +131,43 @@ def check_what_was_filtered_before_a_range_was_given_up_is_told(site: Site, data
     [gap] = site.json("gaps", "a")["gaps"]
     assert "4 records up to" in gap["reason"]
     assert "are not in the target" in gap["reason"]
+
+
+def check_a_run_with_nothing_to_move_notices_what_is_gone(site: Site, database: Database) -> None:
+    """It takes nothing for there, and makes nothing in its place."""
+    database.run("CREATE TABLE t (id bigint, name varchar(99))")
+    apply(site, database.sink("t"))
+    write(site, *({"id": n, "name": "x"} for n in range(20)))
+    run(site)
+    database.run("ALTER TABLE waybill_markers RENAME TO elsewhere")
+    assert "The target's marker tells of 0 rows" in run(site, code=5)
+    database.run("ALTER TABLE elsewhere RENAME TO waybill_markers", "ALTER TABLE t RENAME TO former")
+    assert "There is no such table" in run(site, code=UNREACHABLE)
+    database.run("ALTER TABLE former RENAME TO t")
+    assert "nothing to move" in run(site)
+
+
+def check_a_run_leaves_a_marker_of_what_was_placed_by_hand(site: Site, database: Database) -> None:
+    """A target that is as it was before has none, also of a file that has brought nothing since."""
+    begun_with_offsets_of_another(site, database)
+    database.run("DELETE FROM waybill_markers WHERE marker LIKE '%\"count\": 0,%'")
+    said = run(site, code=5)
+    assert "does not have the marker of this partition, which a run has left there" in said
+    begun_with_offsets_of_another(site, database)
+    write(site, {"id": 20, "name": "x"})
+    assert "1 delivered" in run(site)
+    assert ids(database, "t") == [*range(21)]
+
+
+def begun_with_offsets_of_another(site: Site, database: Database) -> None:
+    """Rows 0 to 19 were brought by the other one."""
+    if not (site.folder / "offsets.json").exists():
+        database.run("CREATE TABLE t (id bigint, name varchar(99))")
+        apply(site, database.sink("t"))
+        write(site, *({"id": n, "name": "x"} for n in range(20)))
+        run(site)
+    (site.folder / "offsets.json").write_text(site.waybill("offsets", "export", "a"))
+    site.waybill("connectors", "delete", "a", "--yes")
+    apply(site, database.sink("t"))
+    site.waybill("offsets", "import", "a", "offsets.json", "--yes")
+    assert "nothing to move" in run(site)

@@ -31,6 +31,7 @@ from connect_core.ledger.history import (
     StoredGap,
 )
 from connect_core.ledger.identity import Identity
+from connect_core.ledger.kept_rows import KeptRows
 from connect_core.ledger.leases import Lease, Leases, LeaseState, target_lease_id, task_lease_id
 from connect_core.ledger.letter_replays import LetterChoice, LetterReplays, replay_stream, replays_letters
 from connect_core.ledger.live import LiveRanges
@@ -107,6 +108,7 @@ class Ledger(
     Runs,
     Ranges,
     LiveRanges,
+    KeptRows,
     Settling,
     PartitionStates,
     Offsets,

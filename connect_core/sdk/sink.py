@@ -16,6 +16,7 @@ from connect_core.sdk.values import (
     Json,
     Limit,
     OpenRange,
+    Position,
     Range,
 )
 
@@ -190,14 +191,50 @@ class ByTopic(Protocol):
         may find more (`Targets.unfit`)."""
 
 
+class RowsKept(NamedTuple):
+    """What a target says of a partition: it has so many rows, the last of them right before `position`, which may be
+    inside of a record."""
+
+    rows: int
+    incarnation: int
+    position: int
+
+
+class Lacking(NamedTuple):
+    """Of a partition of which `target` has fewer rows than are settled: why nothing may be written, and what it has;
+    None where it says nothing of the partition, or nothing that can be read."""
+
+    failure: Failure
+    target: str
+    kept: RowsKept | None = None
+
+
 @runtime_checkable
 class Remembering(Protocol):
     """A sink whose target says how many rows of each partition it has."""
 
-    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Failure]:
-        """Driver, before a run writes: by id those of the partitions with these floors of which the target has fewer
-        rows than are settled, and why nothing may be written. Also of those that bring nothing more, which nobody would
-        look at again."""
+    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Lacking]:
+        """Driver, before a run writes, or where it has nothing to move: by id those of the partitions with these floors
+        of which the target has fewer rows than are settled. Also of those that bring nothing more, which nobody would
+        look at again. Raises Missing where the target answers, and is not there."""
+
+    def kept(self, uid: str, stream: str, partition_ids: Sequence[str]) -> dict[str, RowsKept]:
+        """Driver: by id of the partition what the target has of a connector, which may be deleted; without those of
+        which it says nothing."""
+
+    def remember(self, attempt: Attempt, stream: str, positions: Mapping[str, Position]) -> list[Floor]:
+        """Driver, behind `Sink.targets`: lets the target say of each of these partitions, by id, that nothing of them
+        is there yet and that they go on at these positions. Returns their floors, for the ledger to keep: a target
+        that says nothing of them any more is one of before, which `lacking` tells."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A sink that sees at little cost whether its targets have what was settled."""
+
+    def check_held(self, task: int, floors: Sequence[Floor]) -> None:
+        """Driver, where a task has nothing to move, so that nobody asks for `Sink.targets`. Raises what that raises
+        where something is gone or is something else, and changes nothing."""
 
 
 @runtime_checkable

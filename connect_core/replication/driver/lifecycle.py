@@ -10,10 +10,10 @@ A part of a run's driver. The states are kept in the ledger, for whoever looks a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
-from connect_core.errors import Failure, LeaseHeld, Retriable, WaybillError
+from connect_core.errors import Failure, LeaseHeld, Retriable, RowsLost, WaybillError
 from connect_core.ledger import PartitionState
 from connect_core.replication.driver.task_view import TaskView
 from connect_core.sdk.records import Partition
@@ -36,7 +36,6 @@ class Lifecycle:
         self._idle: set[Partition] = set()
         self._waits: dict[Partition, str] = {}
         self._beside: dict[Partition, Failure] = {}
-        self._lacking: dict[Partition, Failure] = {}
         self.aside: dict[Partition, Failure] = {}
 
     # --------------------------------------------------------------------------------------------- what is to be read
@@ -104,14 +103,13 @@ class Lifecycle:
         self._keep({one: _quarantined(failure) for one, failure in new.items()})
         self._say([f"{one.key} is put aside, others continue: {failure.as_error()}" for one, failure in new.items()])
 
-    def lacking(self, failures: Mapping[str, Failure]) -> None:
-        """By id of which partitions the target has lost what was settled. The run says so at once, since something else
-        may end it, and fails in its end, also where these bring nothing more."""
-        mine = [one for one in self._task.slots if one.id in failures]
-        where = f"stream {self._task.stream}"
-        new = [one for one in mine if one not in self._lacking]
-        self._lacking = {one: replace(failures[one.id], where=f"partition {one.key}, {where}") for one in mine}
-        self._say([f"{one.key}: {self._lacking[one].as_error().what}" for one in new])
+    def lacking(self, failures: Mapping[Partition, Failure]) -> None:
+        """Of these the target has lost what was settled: nothing is planned, so that nothing is left open. The run says
+        so at once, since something else may end it, and what to do in its end."""
+        new = {one: failure for one, failure in failures.items() if one not in self.aside}
+        self.aside |= new
+        self._keep({one: _quarantined(failure) for one, failure in new.items()})
+        self._say([f"{one.key} is put aside, others continue: {failure.what}" for one, failure in new.items()])
 
     def going_on(self, items: Sequence[OpenRange]) -> list[OpenRange]:
         """Those whose partition was not put aside."""
@@ -131,7 +129,7 @@ class Lifecycle:
         them left."""
         self._heal(self._idle)
         self._say([f"{one.key}: {why}" for one, why in self._waits.items() if one not in self.aside])
-        if left := {**self._beside, **self._lacking, **self.aside}:
+        if left := {**self._beside, **self.aside}:
             raise put_aside_error({one.key: failure for one, failure in left.items()}, self._task.where())
 
     def _heal(self, partitions: Iterable[Partition]) -> None:
@@ -166,20 +164,37 @@ def to_be_told(
 
 
 def put_aside_error(aside: Mapping[str, Failure], where: str) -> WaybillError:
-    """The gravest of these failures, by key of the partition; of several the first few are told with what to do."""
-    errors = {key: failure.as_error() for key, failure in aside.items()}
-    worst = max(errors.values(), key=gravity)
-    if len(errors) > 1:
-        first = list(errors.items())[:_TOLD]
-        told = [f"{key}: {error.what}" + f" ({error.next_step})" * bool(error.next_step) for key, error in first]
-        more = [f"and {len(errors) - _TOLD:,} more"] if len(errors) > _TOLD else []
+    """The gravest of these failures, by key of the partition; of several the first few are told with what to do, and of
+    lost rows all, since each has an offset of its own. What to do is said once where it is the same."""
+    worst = max((failure.as_error() for failure in aside.values()), key=gravity)
+    if len(aside) > 1:
+        lost = [key for key, failure in aside.items() if failure.kind == RowsLost.__name__]
+        first = [*lost, *[key for key in aside if key not in {*lost}][:_TOLD]]
+        more = [f"and {len(aside) - len(first):,} more"] if len(aside) > len(first) else []
+        told = [*_told_together({key: aside[key].as_error() for key in first}), *more]
         worst = type(worst)(
-            f"{len(errors):,} partitions were put aside, the others were moved: {'; '.join([*told, *more])}",
+            f"{len(aside):,} partitions were put aside, the others were moved: {'; '.join(told)}",
             where=where,
             next_step="The next run tries them again; `waybill plan` lists them all",
         )
     worst.aside = dict(aside)
     return worst
+
+
+def _told_together(errors: Mapping[str, WaybillError]) -> Iterator[str]:
+    """Of each what happened; of each step what to do, behind the last of those that it is for."""
+    ordered = groupby(sorted(errors.items(), key=lambda one: _first_with(one[1].next_step, errors)), _next_step)
+    for step, some in ordered:
+        said = "; ".join(f"{key}: {error.what}" for key, error in some)
+        yield f"{said} ({step})" if step else said
+
+
+def _next_step(one: tuple[str, WaybillError]) -> str:
+    return one[1].next_step
+
+
+def _first_with(step: str, errors: Mapping[str, WaybillError]) -> int:
+    return next(number for number, error in enumerate(errors.values()) if error.next_step == step)
 
 
 def gravity(error: BaseException) -> tuple[int, int]:

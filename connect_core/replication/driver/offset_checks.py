@@ -4,6 +4,7 @@ where the target is looked through from then on (delivery rules 6, 7)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from connect_core.errors import ConfigError
 from connect_core.sdk.records import Partition
@@ -47,6 +48,16 @@ def checked_position(
         )
     _require_left(seen, there.incarnation, offset, where)
     return Position(seen.incarnation, offset, seen.evidence)
+
+
+def record_at(source: Source, partition: Partition, at: Position) -> int:
+    """Where the first record begins at or behind a position, of what the source has. Raises what the source says where
+    it cannot look. One that pushes numbers its records as they come: any number will do."""
+    if isinstance(source, PushSource):
+        return at.offset
+    there = _looked_at(source, partition, replace(at, offset=0))
+    wanted = replace(at, offset=min(max(at.offset, there.oldest), there.end))
+    return source.align_offset(partition, _looked_at(source, partition, wanted), wanted.offset)
 
 
 def require_readable(source: Source, partition: Partition, at: Position, where: str) -> None:

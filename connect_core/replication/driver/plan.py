@@ -81,7 +81,7 @@ def _with_a_target(task: TaskContext, ranges: Sequence[Range]) -> Sequence[Range
     why = {one.partition: task.targets.failure_of(task.source.topic(one.partition), one.partition) for one in ranges}
     failed = {one: failure for one, failure in why.items() if failure}
     task.lifecycle.put_aside(failed)
-    return [one for one in ranges if one.partition not in failed]
+    return [one for one in ranges if one.partition not in task.lifecycle.aside]
 
 
 def _committed(task: TaskContext, ranges: Sequence[Range]) -> list[OpenRange]:

@@ -62,6 +62,7 @@ def inherited(task: TaskContext) -> list[OpenRange]:
     left = _without_idle(task, left)
     if left and all(task.goes_where_now(item.range.pins) for item in left):
         task.targets = task.look_at_targets()
+        left = task.lifecycle.going_on(left)
     return without_lost(task, search(task, left)) if left else []
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from connect_core import clock
 from connect_core.config import with_policies
-from connect_core.errors import ConfigError, Failure, LeaseHeld, OffsetGone, Retriable, WaybillError
+from connect_core.errors import ConfigError, Failure, LeaseHeld, Missing, OffsetGone, Retriable, WaybillError
 from connect_core.ledger import target_lease_id, task_lease_id
 from connect_core.observe import Step
 from connect_core.planning import Assignment, followed, split_lanes
@@ -126,12 +126,20 @@ class TaskRun(TaskContext):
             if self.ends_here():
                 return
         if self.targets is None:
-            with suppress(Retriable):  # who has nothing to move can do without its target
-                self.look_for_losses()
+            self._look_idly()
         if self.context.window_s:
             Window(self, self, self._began + self.context.window_s).stay()
         elif isinstance(self.source, PushSource):
             Window(self, self, self._began + EMPTIED_S).empty_inbox()
+
+    def _look_idly(self) -> None:
+        """Who has nothing to move can do without a target that does not answer."""
+        try:
+            self.look_for_losses()
+        except Missing:
+            raise
+        except Retriable as error:
+            self.context.listener.log(f"whether the target has what was settled is not known: {error}")
 
     def moved(self, pending: Sequence[OpenRange]) -> list[OpenRange]:
         """One quantum: these ranges, as far as it gets. Returns those that are to be gone on with. Raises what stopped

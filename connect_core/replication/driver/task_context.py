@@ -17,7 +17,7 @@ from connect_core.errors import Retriable
 from connect_core.observe import Passed, Step, reached
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.planning import Assignment
-from connect_core.replication.driver import found_before
+from connect_core.replication.driver import found_before, lost_rows
 from connect_core.replication.driver.beginnings import Beginnings
 from connect_core.replication.driver.context import Progress, RunContext, shares_of
 from connect_core.replication.driver.end_offsets import EndOffsets
@@ -34,7 +34,7 @@ from connect_core.replication.driver.set_aside import left, left_sentence, sente
 from connect_core.replication.driver.summary import TaskSummary
 from connect_core.sdk.plugin import Role
 from connect_core.sdk.records import Partition
-from connect_core.sdk.sink import Growing, Remembering, Sink, Targets
+from connect_core.sdk.sink import Growing, Holding, Remembering, Sink, Targets
 from connect_core.sdk.source import Source
 from connect_core.sdk.values import LIVE, Floor, Json, OpenRange, Pins, Position, Range
 from connect_core.version import code_version, running
@@ -259,19 +259,23 @@ class TaskContext:
             self._seen_topics = self._topics()
             floors = self.ledger.floors(self.uid, self.stream)
             targets = self.sink.targets(self.task, floors, self._seen_topics)
-            self._look_for_losses(floors)
+            if isinstance(self.sink, Remembering):
+                floors += lost_rows.remember(self, self.sink, floors)
+                self.lifecycle.lacking(lost_rows.lacking(self, self.sink, floors))
             return replace(targets, by_partition={**targets.by_partition, **self._homes})
 
     def look_for_losses(self) -> None:
-        """Where nothing is to be moved, and so no target was looked at."""
+        """Where nothing is to be moved, and so no target was looked at. Raises Missing where one answers, and is not
+        there; else Retriable where it does not answer."""
         with self.summary.timed("targets"):
-            self._look_for_losses(self.ledger.floors(self.uid, self.stream))
-
-    def _look_for_losses(self, floors: Sequence[Floor]) -> None:
-        mine = {partition.id for partition in self.slots}
-        own = [floor for floor in floors if floor.partition_id in mine]
-        if own and isinstance(self.sink, Remembering):
-            self.lifecycle.lacking(self.sink.lacking(self.uid, self.stream, own))
+            floors = self.ledger.floors(self.uid, self.stream)
+            if isinstance(self.sink, Holding):
+                self.sink.check_held(self.task, floors)
+            if not isinstance(self.sink, Remembering):
+                return
+            self.lifecycle.lacking(lost_rows.lacking(self, self.sink, floors))
+        if lost_rows.unremembered(self, floors):
+            self.look_at_targets()
 
     def _topics(self) -> dict[str, int]:
         """The topics of this task's partitions, each with the number of the connector's partitions that carry it."""

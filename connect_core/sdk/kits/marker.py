@@ -11,13 +11,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from connect_core.errors import Fenced, TargetChanged
+from connect_core.errors import Fenced, RowsLost, TargetChanged
 from connect_core.sdk.kits import progress, refused_runs
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.progress import ADDED, TargetProgress
 from connect_core.sdk.kits.refused_runs import MAX_RUNS, Runs
 from connect_core.sdk.scan import NO_PREFIX, Prefix, ScanResult
-from connect_core.sdk.values import LIVE, Attempt, Json, OpenRange, Range
+from connect_core.sdk.values import LIVE, ORIGIN, Attempt, Json, OpenRange, Position, Range
 
 VERSION = 2
 _ADDED: Json = {"beside": {}, "target": ""}
@@ -151,11 +151,17 @@ def _covered(marker: Marker | None, wanted: Range, settled: int) -> Prefix:
     return there._replace(refused=refused_runs.within(marker.refused, wanted.begin, there.through))
 
 
+def first(position: Position, attempt: Attempt) -> Marker:
+    """Of a partition that goes on at a position, and of which the target has nothing."""
+    at = position.offset
+    origin = str(position.evidence.get(ORIGIN, ""))
+    return Marker(position.incarnation, at, at, origin=origin, owner=attempt.id, refused_since=at)
+
+
 def taken_over(marker: Marker | None, wanted: Range, attempt: Attempt) -> Marker:
     """The same marker, owned by this attempt."""
-    begin = wanted.begin
-    first = Marker(wanted.incarnation, begin, begin, origin=wanted.origin, owner=attempt.id, refused_since=begin)
-    return (marker or first).owned_by(attempt)
+    begins = Position(wanted.incarnation, wanted.begin, wanted.evidence)
+    return (marker or first(begins, attempt)).owned_by(attempt)
 
 
 def begun(marker: Marker | None, item: OpenRange, settled: int, attempt: Attempt) -> Marker:
@@ -188,20 +194,31 @@ def check_kept(marker: Marker | None, wanted: Range, settled: int) -> None:
 
 
 def check_settled(marker: Marker | None, settled: int, where: str) -> None:
-    """Raises TargetChanged where so many rows were settled, and the target has fewer."""
+    """Raises RowsLost where so many rows were settled, and the target has fewer."""
     count = marker.count if marker is not None else 0
     if count >= settled:
         return
-    end, place = (f", up to offset {marker.position},", f"to {marker.position}") if marker else ("", "to its begin")
-    raise TargetChanged(
-        f"The target's marker tells of {count:,} rows of this partition{end} and {settled:,} were settled: a server"
-        " that lagged took over, the target was restored from a backup or emptied, or the document names another"
-        " one, or another place of the markers",
+    end = f", up to offset {marker.position:,}," if marker else ""
+    told = f"The target's marker tells of {count:,} rows of this partition{end}"
+    raise _lost(f"{told} and {settled:,} were settled", where)
+
+
+def check_left(marker: Marker | None, where: str) -> None:
+    """Raises RowsLost where there is no marker, and a run has left one before there were rows."""
+    if marker is None:
+        raise _lost("The target does not have the marker of this partition, which a run has left there", where)
+
+
+def _lost(what: str, where: str) -> RowsLost:
+    """The advice is the same for each partition: it is said once of all of them."""
+    return RowsLost(
+        what,
         where=where,
-        next_step="Correct the document, or bring back what the target has lost. Or deliver it again: export the"
-        " offsets (waybill offsets export), delete the connector and apply it, import them (waybill offsets import),"
-        f" set this partition {place} (waybill offsets set; where that is inside a record, it says where the next one"
-        " begins), and run it",
+        next_step="A server that lagged took over, the target was restored from a backup or emptied, or the document"
+        " names another one, or another place of the markers: correct the document, or bring back what the target has"
+        " lost. Or deliver it again: export the offsets (waybill offsets export), delete the connector and apply it,"
+        " import them (waybill offsets import), set each partition of which this is said to where what the target lacks"
+        " begins (waybill offsets set), and run it",
     )
 
 

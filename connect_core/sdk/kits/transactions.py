@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
@@ -28,9 +28,11 @@ from connect_core.sdk.kits.one_target import OneTarget, settled, spans
 from connect_core.sdk.kits.refused import RowsRefused
 from connect_core.sdk.kits.refused_runs import MAX_RUNS
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import OnRefused, Scan
-from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Range
+from connect_core.sdk.sink import Lacking, OnRefused, RowsKept, Scan
+from connect_core.sdk.values import Attempt, Delivered, Floor, Limit, OpenRange, Position, Range
 
+_LEFT = {"marker": "left"}
+"""The evidence of a floor of whose partition a run has left a marker, before there were rows."""
 _AT_ONCE = 1_000
 """So many partitions are asked for in one question."""
 _LATE = "The target takes this row now, but had refused it in an earlier attempt, and has rows that came after it"
@@ -59,7 +61,8 @@ class Listing(Protocol):
     """A `TransactionConnection` that says what stands under many names at once."""
 
     def markers(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Those that there are, by name, without a lock. Asked outside of transactions."""
+        """Those that there are, by name, without a lock; none where the place of the markers is gone. Asked outside of
+        transactions."""
 
 
 class TransactionSink(OneTarget, ABC):
@@ -78,32 +81,67 @@ class TransactionSink(OneTarget, ABC):
     def connect(self) -> AbstractContextManager[TransactionConnection]:
         """Opens the target. Raises Unreachable when it does not answer. Leaving the context rolls back."""
 
-    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Failure]:
+    def lacking(self, uid: str, stream: str, floors: Sequence[Floor]) -> dict[str, Lacking]:
         """See `sdk.sink.Remembering`. A connection that does not list its markers says nothing."""
-        mine = [floor for floor in floors if floor.target == self.target and floor.position]
-        lacking: dict[str, Failure] = {}
-        if not mine:
-            return lacking
-        with self.connect() as connection:
-            if not isinstance(connection, Listing):
-                return lacking
-            for begin in range(0, len(mine), _AT_ONCE):
-                lacking |= self._lacking(connection, uid, stream, mine[begin : begin + _AT_ONCE])
+        mine = [
+            floor for floor in floors if floor.target == self.target and (floor.position or floor.evidence == _LEFT)
+        ]
+        stored, lacking = self._listed(uid, stream, [floor.partition_id for floor in mine]), {}
+        for floor in (one for one in mine if one.partition_id in stored):
+            marker, where = None, f"partition {floor.partition_id}, stream {stream}"
+            try:
+                marker = self._one_of(stored[floor.partition_id])
+                markers.check_settled(marker, floor.position, where)
+                markers.check_left(marker, where)
+            except TargetChanged as error:
+                lacking[floor.partition_id] = Lacking(Failure.of(error), self.target, _said(marker))
         return lacking
 
-    def _lacking(
-        self, listing: Listing, uid: str, stream: str, floors: Sequence[Floor]
-    ) -> Iterator[tuple[str, Failure]]:
-        names = [markers.name_of(uid, stream, floor.partition_id) for floor in floors]
-        here = [markers.name_for(name, self.target) for name in names]
-        kept = listing.markers([*names, *here])
-        for floor, *places in zip(floors, names, here, strict=True):
-            try:
-                found = [self._decoded(kept[name], name) for name in places if name in kept]
-                marker = next((one for one in found if one.is_of(self.target)), None)
-                markers.check_settled(marker, floor.position, f"partition {floor.partition_id}, stream {stream}")
-            except TargetChanged as error:
-                yield floor.partition_id, Failure.of(error)
+    def kept(self, uid: str, stream: str, partition_ids: Sequence[str]) -> dict[str, RowsKept]:
+        found = {}
+        for partition_id, texts in self._listed(uid, stream, partition_ids).items():
+            with suppress(TargetChanged):  # what cannot be read says nothing
+                if kept := _said(self._one_of(texts)):
+                    found[partition_id] = kept
+        return found
+
+    def remember(self, attempt: Attempt, stream: str, positions: Mapping[str, Position]) -> list[Floor]:
+        """A marker that is there is left as it is: the one that has put it there was ended before its ledger knew."""
+        floors = []
+        with self.connect() as connection:
+            for partition_id, position in positions.items():
+                name, kept = self._kept(connection, markers.name_of(attempt.uid, stream, partition_id))
+                if kept is None:
+                    first = markers.first(position, attempt).kept_in(self.target, identity_of(connection))
+                    perform(connection.commit, name, first.encode())
+                else:
+                    connection.rollback()
+                ahead = kept is not None and kept.count > 0
+                floors.append(Floor(partition_id, self.target, 0, ahead=ahead, evidence=_LEFT))
+        return floors
+
+    def _listed(self, uid: str, stream: str, partition_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """By id of each partition its markers, by their names; of none where the connection does not list them."""
+        listed: dict[str, dict[str, str]] = {}
+        if not partition_ids:
+            return listed
+        with self.connect() as connection:
+            if not isinstance(connection, Listing):
+                return listed
+            for begin in range(0, len(partition_ids), _AT_ONCE):
+                names = {one: self._names(uid, stream, one) for one in partition_ids[begin : begin + _AT_ONCE]}
+                kept = connection.markers([name for both in names.values() for name in both])
+                listed |= {one: {name: kept[name] for name in both if name in kept} for one, both in names.items()}
+        return listed
+
+    def _names(self, uid: str, stream: str, partition_id: str) -> tuple[str, str]:
+        """Of what may be its marker in this target."""
+        name = markers.name_of(uid, stream, partition_id)
+        return name, markers.name_for(name, self.target)
+
+    def _one_of(self, stored: Mapping[str, str]) -> Marker | None:
+        found = [self._decoded(text, name) for name, text in stored.items()]
+        return next((one for one in found if one.is_of(self.target)), None)
 
     def scan(self, wanted: Scan) -> dict[int, ScanResult]:
         """Takes over: what the target holds of each range then is final."""
@@ -113,7 +151,7 @@ class TransactionSink(OneTarget, ABC):
     @contextmanager
     def writer(self, attempt: Attempt, wanted: OpenRange) -> Iterator[_Writer]:
         with self.connect() as connection:
-            name, kept = self._kept(connection, attempt.uid, wanted.range)
+            name, kept = self._kept_of(connection, attempt.uid, wanted.range)
             here = identity_of(connection)
             markers.check_target(kept, here, wanted.range, self.target)
             begun = markers.begun(kept, wanted, settled(wanted, self.target), attempt)
@@ -123,7 +161,7 @@ class TransactionSink(OneTarget, ABC):
 
     def _found(self, connection: TransactionConnection, attempt: Attempt, item: OpenRange) -> ScanResult:
         wanted, known = item.range, settled(item, self.target)
-        name, kept = self._kept(connection, attempt.uid, wanted)
+        name, kept = self._kept_of(connection, attempt.uid, wanted)
         here = identity_of(connection)
         try:
             markers.check_target(kept, here, wanted, self.target)
@@ -135,10 +173,12 @@ class TransactionSink(OneTarget, ABC):
         perform(connection.commit, name, mine.encode())
         return markers.found(kept, item.range, known, self.target)
 
-    def _kept(self, connection: TransactionConnection, uid: str, wanted: Range) -> tuple[str, Marker | None]:
+    def _kept_of(self, connection: TransactionConnection, uid: str, wanted: Range) -> tuple[str, Marker | None]:
+        return self._kept(connection, markers.name_of(uid, wanted.stream, wanted.partition.id))
+
+    def _kept(self, connection: TransactionConnection, name: str) -> tuple[str, Marker | None]:
         """The name of the marker and what it says, within a transaction that begins here. What is in another target
         says nothing of this one."""
-        name = markers.name_of(uid, wanted.stream, wanted.partition.id)
         marker = self._begun(connection, name)
         if marker is None or marker.is_of(self.target):
             return name, marker
@@ -266,6 +306,10 @@ class _Writer:
         more = after.refused_from(begin) > self._now.refused_from(begin)
         self._full |= more and after.refused_from(begin) >= MAX_RUNS
         self._now = after
+
+
+def _said(marker: Marker | None) -> RowsKept | None:
+    return None if marker is None else RowsKept(marker.count, marker.incarnation, marker.position)
 
 
 def _halves(records: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from connect_core.errors import Fenced, TargetChanged, Unreachable, WaybillError
 from connect_core.sdk.kits.transactions import Listing
 from connect_core.sdk.records import Partition
 from connect_core.sdk.scan import ScanResult
-from connect_core.sdk.sink import Remembering, Scan, Sink, Writer
+from connect_core.sdk.sink import Remembering, RowsKept, Scan, Sink, Writer
 from connect_core.sdk.testing.deaths import left_by_a_dead_process
 from connect_core.sdk.testing.driving import attempt, limit, range_of, records
 from connect_core.sdk.testing.failing import Failing
@@ -28,7 +28,7 @@ from connect_core.sdk.testing.refused_rows import RefusedRowsContract
 from connect_core.sdk.testing.sink_content import ContentCase, ContentContract, deliver
 from connect_core.sdk.testing.sinks import PARTITION, SettledState, SinkCase, SinkContract, in_order, numbers
 from connect_core.sdk.testing.steps import CodeStep, Death, Steps, leaving_files_open, spread
-from connect_core.sdk.values import LIVE, Bounds, Floor, OpenRange
+from connect_core.sdk.values import LIVE, Bounds, Floor, OpenRange, Position
 
 ROWS = 40
 _STANDSTILL_S = 0.3
@@ -373,8 +373,38 @@ class TransactionContract(MarkerContract, RefusedRowsContract):
         assert sink.lacking(ledger.uid, LIVE, [floor]) == {}
         lacking = sink.lacking(ledger.uid, LIVE, [*others, floor._replace(position=floor.position + 1)])
         assert lacking.keys() == {floor.partition_id, *(one.partition_id for one in others if one.position)}
-        said = str(lacking[floor.partition_id].as_error())
+        said = str(lacking[floor.partition_id].failure.as_error())
         assert f"tells of {ROWS:,} rows of this partition, up to offset {ROWS}, and {ROWS + 1:,} were settled" in said
+
+    def test_of_a_partition_without_rows_a_marker_says_that_the_target_is_not_one_of_before(
+        self, target: ContentCase
+    ) -> None:
+        """Whoever is ended before its ledger knows of the marker leaves it again."""
+        sink, ledger = target.sink(), SettledState(target)
+        assert isinstance(sink, Remembering)
+        name, epoch = "placed", ledger.epoch
+        sink.targets(0, (), {})
+        for _ in range(2):
+            [floor] = sink.remember(attempt(epoch, ledger.uid), LIVE, {name: Position(0, 70)})
+            assert (floor.partition_id, floor.position, floor.ahead) == (name, 0, False)
+        with sink.connect() as connection:  # type: ignore[attr-defined]
+            if not isinstance(connection, Listing):
+                pytest.skip("its connection lists no markers")
+        assert sink.kept(ledger.uid, LIVE, [name, "other"]) == {name: RowsKept(0, 0, 70)}
+        assert sink.lacking(ledger.uid, LIVE, [floor]) == {}
+        said = sink.lacking(ledger.uid, LIVE, [floor._replace(partition_id="other")])
+        assert [(one, lacking.kept, lacking.failure.family) for one, lacking in said.items()] == [
+            ("other", None, "RowsLost")
+        ]
+
+    def test_rows_that_a_ledger_has_forgotten_are_looked_for_where_it_was_placed(self, target: ContentCase) -> None:
+        ledger = SettledState(target)
+        ledger.attempt(ROWS, settle_at=ROWS)
+        sink, [floor] = target.sink(), ledger.floors.values()
+        assert isinstance(sink, Remembering)
+        at = {floor.partition_id: Position(0, 0)}
+        [again] = sink.remember(attempt(ledger.epoch, ledger.uid), LIVE, at)
+        assert (again.position, again.ahead) == (0, True)
 
 
 class _Overtaking:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from connect_core.errors import Retriable, Unreachable, WaybillError
+from connect_core.errors import Missing, Retriable, Unreachable, WaybillError
 
 _UNREACHABLE = {
     errno.ENOENT: "Create the folder, or correct the path",
@@ -44,10 +44,10 @@ def missing_folder(path: str) -> str | None:
 
 
 def require_folder(path: str) -> None:
-    """Raises Unreachable, which names it, when a folder on the way to the file `path` is missing."""
+    """Raises Missing, which names it, when a folder on the way to the file `path` is missing."""
     if folder := missing_folder(path):
         advice = "Create it, mount what holds it, or correct the path"
-        raise Unreachable(f"The folder {folder} is missing", where=path, next_step=advice)
+        raise Missing(f"The folder {folder} is missing", where=path, next_step=advice)
 
 
 @contextmanager

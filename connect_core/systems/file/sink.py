@@ -68,6 +68,15 @@ class FileSink:
         first = {"position": end.position, "evidence": end.evidence()}
         return Targets({"target": name, "path": path, "first": first}, single_lane=True)
 
+    def check_held(self, task: int, floors: Sequence[Floor]) -> None:
+        """See `sdk.sink.Holding`. Where nothing was settled there is nothing to miss."""
+        name = self.path_for(task)
+        path = os.path.realpath(name)
+        known = self._settled(name, path, floors)
+        if known is not None and known.place.offset:
+            require_folder(path)
+            self._checked(path, known.place)
+
     def floors(self, wanted: Range, known: Sequence[Floor], *, restored: bool = False) -> tuple[Floor, ...]:
         """A file that was there before the first run is appended to: its length is the first floor."""
         pins = wanted.pins.target

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
+from connect_core.errors import ConfigError, Missing, Refused, Retriable, Unreachable, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
 
 _OF_ROWS = {
@@ -153,7 +153,7 @@ def meaning(error: pymysql.Error, where: str) -> WaybillError:
         return RowsRefused(kind, _refusal(error))
     if number in _MISSING:
         step = "Create it, or name another one; the next attempt looks again"
-        return Unreachable(_MISSING[number], where=where, next_step=step)
+        return Missing(_MISSING[number], where=where, next_step=step)
     if number == _NO_RIGHT:
         step = "Grant the user what `waybill options` says, or correct the name of the database"
         return ConfigError(_ACCESS[number], where=where, next_step=step)

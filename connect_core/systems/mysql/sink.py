@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pymysql.connections import Connection
 
-from connect_core.errors import Unreachable
+from connect_core.errors import Missing
 from connect_core.rows.types import struct_of
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
@@ -89,7 +89,7 @@ def _writer(database: Connection[Any], options: MysqlSinkOptions, where: str) ->
         table = read_table(asking, options.split(options.table))
         server = server_of(database)
     if table is None:
-        raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+        raise Missing("There is no such table", where=where, next_step=_MISSING_STEP)
     rows = struct_of(options.row_fields)
     columns = columns_of(table, rows, where)
     key = () if options.mode == "insert" else key_of(table, options.key, rows, where)
@@ -129,10 +129,14 @@ class MysqlConnection:
         return str(marker) or None
 
     def markers(self, names: Sequence[str]) -> Mapping[str, str]:
-        with understood(self._where), self._database.cursor() as cursor:
-            asked = f"SELECT name, marker FROM {self._markers} WHERE marker <> '' AND name IN %s"
-            cursor.execute(asked, ([name.encode() for name in names],))
-            return {name.decode() if isinstance(name, bytes) else name: marker for name, marker in cursor.fetchall()}
+        asked = f"SELECT name, marker FROM {self._markers} WHERE marker <> '' AND name IN %s"
+        try:
+            with understood(self._where), self._database.cursor() as cursor:
+                cursor.execute(asked, ([name.encode() for name in names],))
+                found = cursor.fetchall()
+        except Missing:
+            return {}
+        return {name.decode() if isinstance(name, bytes) else name: marker for name, marker in found}
 
     def write(self, records: pa.RecordBatch) -> None:
         """Of several tables, what is said of rows says which one it is."""

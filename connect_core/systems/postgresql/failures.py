@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import psycopg2
 
-from connect_core.errors import ConfigError, Refused, Retriable, Unreachable, WaybillError
+from connect_core.errors import ConfigError, Missing, Refused, Retriable, Unreachable, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
 
 _OF_ROWS = ("21", "22", "23", "44", "54")
@@ -111,7 +111,7 @@ def meaning(error: psycopg2.Error, where: str) -> WaybillError:
         return RowsRefused(_kind(error), _refusal(error))
     if state in _MISSING:
         step = "Create it, or name another one; the next attempt looks again"
-        return Unreachable(_MISSING[state], where=where, next_step=step)
+        return Missing(_MISSING[state], where=where, next_step=step)
     if state in _ACCESS:
         return ConfigError(_ACCESS[state], where=where, next_step="Correct host, database, user or password")
     if state == _FORBIDDEN:

@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection
 
-from connect_core.errors import Unreachable
+from connect_core.errors import Missing
 from connect_core.rows.types import struct_of
 from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
@@ -86,7 +86,7 @@ def _writer(database: connection, options: PostgresSinkOptions, where: str, numb
     with understood(where):
         table = read_table(database, options.table)
     if table is None:
-        raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+        raise Missing("There is no such table", where=where, next_step=_MISSING_STEP)
     rows = struct_of(options.row_fields)
     columns = columns_of(table, rows, where)
     key = () if options.mode == "insert" else key_of(table, options.key, rows, where)
@@ -141,7 +141,7 @@ class PostgresConnection:
         for name, oid in zip(names, found, strict=True):
             if oid is None:
                 where = f"{self._options.address}/{name}" if len(self._tables) > 1 else self._where
-                raise Unreachable("There is no such table", where=where, next_step=_MISSING_STEP)
+                raise Missing("There is no such table", where=where, next_step=_MISSING_STEP)
         return found
 
     def _identified(self, oid: int, markers: int) -> TargetIdentity:
@@ -159,9 +159,12 @@ class PostgresConnection:
         return str(row[0]) if row else None
 
     def markers(self, names: Sequence[str]) -> Mapping[str, str]:
-        with understood(self._where), self._database.cursor() as cursor:
-            cursor.execute(f"SELECT name, marker FROM {self._markers} WHERE name = ANY(%s)", ([*names],))
-            return dict(cursor.fetchall())
+        try:
+            with understood(self._where), self._database.cursor() as cursor:
+                cursor.execute(f"SELECT name, marker FROM {self._markers} WHERE name = ANY(%s)", ([*names],))
+                return dict(cursor.fetchall())
+        except Missing:
+            return {}
 
     def write(self, records: pa.RecordBatch) -> None:
         """What tables check at the end of a transaction they check here, while it can be said which row is at fault,

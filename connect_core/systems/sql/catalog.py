@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from connect_core.errors import ConfigError, Unreachable
+from connect_core.errors import ConfigError, Missing
 
 _BINARY = "BINARY"
 """The collation of SQLite that takes two texts for one only where they are the same."""
@@ -83,7 +83,7 @@ def require_table(asking: sa.Connection, name: str, where: str) -> SqlTable:
     table = read_table(asking, name)
     if table is None:
         step = "Create it, or name another one; the next attempt looks again"
-        raise Unreachable("There is no such table", where=where, next_step=step)
+        raise Missing("There is no such table", where=where, next_step=step)
     schema, _, alone = name.rpartition(".")
     if not sa.inspect(asking).get_table_names(schema or None).count(alone) and is_view(asking, name):
         raise ConfigError("This is no table", where=where, next_step="Name a table; views have no rows of their own")

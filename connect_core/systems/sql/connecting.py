@@ -5,6 +5,7 @@ committed is on the disk, its folder included (`synchronous = EXTRA`)."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
-from connect_core.errors import ConfigError
+from connect_core.errors import ConfigError, Missing
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.options import SqlOptions
 
@@ -43,6 +44,8 @@ def connected(options: SqlOptions, where: str, opens: Opens) -> Iterator[sa.Conn
     """One connection, which is closed in the end: what is not committed is rolled back. Raises Unreachable where there
     is no answer, and ConfigError where a package is missing."""
     engine = engine_of(options, where, opens)
+    if options.file and opens != "makes":
+        _require_file(options.file, where)
     with understood(where):
         connection = engine.connect()
     try:
@@ -50,6 +53,17 @@ def connected(options: SqlOptions, where: str, opens: Opens) -> Iterator[sa.Conn
     finally:
         connection.invalidate()  # no answer is waited for, and no statement of a lost transaction is tried
         connection.close()
+
+
+def _require_file(path: str, where: str) -> None:
+    """SQLite says of one that is gone what it says of one that may not be read."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        step = "Bring it back, or name another one; the next attempt looks again"
+        raise Missing("The file cannot be opened: it is not there", where=where, next_step=step) from None
+    except OSError:
+        return
 
 
 def engine_of(options: SqlOptions, where: str, opens: Opens) -> sa.Engine:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import exc
 
-from connect_core.errors import ConfigError, Refused, Unreachable, WaybillError
+from connect_core.errors import ConfigError, Missing, Refused, Unreachable, WaybillError
 from connect_core.sdk.kits.refused import RowsRefused
 
 _OF_ROWS = {
@@ -54,7 +54,7 @@ def understood(where: str) -> Iterator[None]:
         raise meaning(error, where) from None
     except exc.NoSuchTableError:
         step = "Create it, or name another one; the next attempt looks again"
-        raise Unreachable("There is no such table", where=where, next_step=step) from None
+        raise Missing("There is no such table", where=where, next_step=step) from None
     except exc.SQLAlchemyError as error:
         raise Unreachable(f"The database does not answer as it should: {type(error).__name__}", where=where) from None
 
@@ -94,5 +94,5 @@ def _of_sqlite(name: str, said: str, where: str) -> WaybillError:
             return Unreachable(words, where=where)
     if found := _MISSING.search(said):
         step = "Create it, or name another one; the next attempt looks again"
-        return Unreachable(f"There is {found[0]}", where=where, next_step=step)
+        return Missing(f"There is {found[0]}", where=where, next_step=step)
     return Unreachable(f"SQLite does not do it: {name}", where=where)

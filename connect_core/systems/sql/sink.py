@@ -17,7 +17,7 @@ from connect_core.sdk.kits.identity import TargetIdentity
 from connect_core.sdk.kits.transactions import TransactionSink
 from connect_core.sdk.sink import Targets
 from connect_core.sdk.values import Floor
-from connect_core.systems.sql.catalog import relation, require_table
+from connect_core.systems.sql.catalog import read_table, relation, require_table
 from connect_core.systems.sql.connecting import Opens, connected, schema_version
 from connect_core.systems.sql.failures import understood
 from connect_core.systems.sql.fitting import columns_of, key_of
@@ -104,7 +104,7 @@ class SqlConnection:
         version: Any,
     ) -> None:
         self._database, self._tables, self._routing, self._where = database, tables, routing, where
-        self._url, self._of_file, self._version = options.url, bool(options.file), version
+        self._options, self._of_file, self._version = options, bool(options.file), version
         self._with_rows = set[str]()
         self._name, self._marker = sa.column("name", sa.String), sa.column("marker", sa.String)
         self._markers = relation(options.markers, self._name, self._marker)
@@ -116,9 +116,16 @@ class SqlConnection:
         return TargetIdentity("", "", beside=beside)
 
     def markers(self, names: Sequence[str]) -> Mapping[str, str]:
-        with understood(self._where), self._database.begin():
-            asked = sa.select(self._name, self._marker).select_from(self._markers).where(self._name.in_(names))
-            return {name: marker for name, marker in self._database.execute(asked) if marker not in (None, NO_MARKER)}
+        """A database that no one knows does not say in words that are known what it lacks: it is asked."""
+        asked = sa.select(self._name, self._marker).select_from(self._markers).where(self._name.in_(names))
+        try:
+            with understood(self._where), self._database.begin():
+                return {name: text for name, text in self._database.execute(asked) if text not in (None, NO_MARKER)}
+        except Unreachable:
+            with understood(self._where), self._database.begin():
+                if read_table(self._database, self._options.markers) is None:
+                    return {}
+            raise
 
     def begin(self, name: str) -> str | None:
         """Of SQLite whoever begins has the whole file; else the marker is locked, and made where there is none."""
@@ -153,7 +160,7 @@ class SqlConnection:
                 step = "Nothing of it is committed; the next attempt looks at the columns again"
                 raise Retriable("A table was altered while it was written", where=self._where, next_step=step)
         for part in self._routing.parts(records):
-            with naming(part.table if len(self._tables) > 1 else ""), understood(f"{self._url}/{part.table}"):
+            with naming(part.table if len(self._tables) > 1 else ""), understood(f"{self._options.url}/{part.table}"):
                 self._tables[part.table].write(self._database, part.records)
             self._with_rows.add(part.table)
 

@@ -41,3 +41,11 @@ def test_a_corrected_document_counts_after_a_kill(bare_site: Site, database: Dat
 
 def test_what_was_filtered_before_a_range_was_given_up_is_told(bare_site: Site, database: Database) -> None:
     table_targets.check_what_was_filtered_before_a_range_was_given_up_is_told(bare_site, database)
+
+
+def test_a_run_with_nothing_to_move_notices_what_is_gone(bare_site: Site, database: Database) -> None:
+    table_targets.check_a_run_with_nothing_to_move_notices_what_is_gone(bare_site, database)
+
+
+def test_a_run_leaves_a_marker_of_what_was_placed_by_hand(bare_site: Site, database: Database) -> None:
+    table_targets.check_a_run_leaves_a_marker_of_what_was_placed_by_hand(bare_site, database)

@@ -123,3 +123,41 @@ def test_a_window_over_two_logs_of_which_one_is_rotated(bare_site: Site) -> None
     given = [path for path in folder.iterdir() if path.name.startswith(("app.log", "access.log"))]
     assert len(given) > 3, "the log was rotated while the window was open"
     require_equal(given, [bare_site.folder / "out" / "all.txt"])
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ("cut", 5, "bytes, fewer than the"),
+        ("written over", 5, "no longer holds what was settled"),
+        ("deleted", 5, "The file is gone"),
+        ("folder gone", 3, "is missing"),
+    ],
+)
+@pytest.mark.parametrize("moving", [False, True], ids=["nothing to move", "lines for another task"])
+def test_a_task_with_nothing_to_move_looks_whether_its_file_is_whole(
+    bare_site: Site, change: str, code: int, words: str, moving: bool
+) -> None:
+    """Of three tasks, each with a file of its own, one has lost what was settled."""
+    site = bare_site
+    logs = folders(site)
+    for name in "abc":
+        append(logs / f"{name}.log", 0, 100)
+    site.apply("orders", document(site, tasks=3))
+    site.waybill("run", "orders", "--engine", "inline")
+    [mine] = [one for one in (site.folder / "out").iterdir() if b"b line 00000000" in one.read_bytes()]
+    whole = mine.read_bytes()
+    if change == "cut":
+        mine.write_bytes(whole[:-500])
+    elif change == "written over":
+        mine.write_bytes(whole[:-10] + b"x" * 10)
+    elif change == "deleted":
+        mine.unlink()
+    else:
+        mine.parent.rename(site.folder / "elsewhere")
+    if moving:
+        append(logs / "a.log", 100, 120)
+    said = site.waybill("run", "orders", "--engine", "inline", code=code)
+    assert words in said
+    if moving and code == 5:
+        assert len(lines_of([one for one in (site.folder / "out").iterdir() if one != mine])) == 220

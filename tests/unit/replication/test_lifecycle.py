@@ -19,6 +19,7 @@ from connect_core.errors import (
     PartitionUnreachable,
     PipelineChanged,
     Retriable,
+    RowsLost,
     TargetChanged,
     TooManyRejects,
     Unreachable,
@@ -422,6 +423,17 @@ def test_of_many_only_the_first_are_told_one_by_one() -> None:
     without_advice = put_aside_error({"a": Failure.of(OffsetGone("gone")), "b": Failure.of(OffsetGone("cut"))}, "here")
     assert "a: gone; b: cut" in str(without_advice)
     assert "file 5" not in str(error)
+
+
+def test_of_lost_rows_all_are_told_and_what_to_do_once() -> None:
+    """Each has an offset of its own, which a person needs."""
+    lost = {f"file {n}": Failure.of(RowsLost(f"it begins at offset {n}", next_step="Bring it back")) for n in range(12)}
+    many = {f"queue {n}": Failure.of(OffsetGone("gone", next_step="Look")) for n in range(12)}
+    said = str(put_aside_error(many | lost, "connector orders"))
+    assert all(f"file {n}: it begins at offset {n}" in said for n in range(12))
+    assert (said.count("Bring it back"), said.count("(Look)")) == (1, 1)
+    assert "file 11: it begins at offset 11 (Bring it back); queue 0: gone" in said
+    assert "queue 4: gone (Look); and 7 more" in said
 
 
 @pytest.mark.parametrize(
