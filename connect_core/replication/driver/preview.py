@@ -9,6 +9,7 @@ from datetime import datetime
 
 from connect_core import systems
 from connect_core.config import Resolved, revealed
+from connect_core.errors import RowsLost
 from connect_core.ledger import Connector, Ledger, PartitionState
 from connect_core.replication.driver.lifecycle import RETIRED, has_nothing, to_be_told
 from connect_core.sdk.records import Partition
@@ -93,7 +94,7 @@ def _state_now(stored: PartitionState, seen: Bounds, *, named: bool, idle: bool)
             replace(stored, reason=reason) if stored.state == "quarantined" else PartitionState("quarantined", reason)
         )
     there = seen.grows or seen.pushes or seen.end > seen.begin
-    if stored.state == "quarantined" and idle:
+    if stored.state == "quarantined" and idle and stored.kind != RowsLost.__name__:  # that is a matter of the target
         return PartitionState("active")
     back = stored.state == "retired" or (stored.state == "ended" and there)
     return PartitionState("active") if back else stored

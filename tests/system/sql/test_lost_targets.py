@@ -133,6 +133,9 @@ def test_a_backup_of_before_offsets_were_taken_over_is_noticed_of_each_partition
     restore(bare_site)
     said = run(bare_site, code=LOST)
     assert places(bare_site, said) == ends(bare_site, 50)
+    planned = {one["partition"].rpartition("/")[2]: one for one in bare_site.json("plan", "a")["partitions"]}
+    assert {name: one["state"] for name, one in planned.items()} == dict.fromkeys(NAMES, "quarantined")
+    assert all(f"begins at offset {end}" in planned[name]["reason"] for name, end in ends(bare_site, 50).items())
     brought_again(bare_site, said)
     assert ids(bare_site) == sorted({*all_to(100), *range(100, 120)})
     assert "nothing to move" in run(bare_site)
