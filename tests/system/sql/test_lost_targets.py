@@ -175,7 +175,7 @@ def test_the_offset_that_the_error_names_is_taken(bare_site: Site) -> None:
 def test_what_was_read_of_a_former_file_no_offset_brings_again(bare_site: Site) -> None:
     """The log was rotated since: all of the present one comes, and the error says what does not."""
     feed(bare_site, 0, 50, "a.log")
-    apply(bare_site, SINK)
+    apply(bare_site, SINK, source={"file": {"path": "*.log", "rotation_quiet_s": 0}})
     run(bare_site)
     backup(bare_site)
     feed(bare_site, 50, 60, "a.log")
