@@ -60,7 +60,7 @@ def test_each_last_version_arrives_once_in_a_file(
     row.repeated = sum("more than once" in one for one in wrong)
     row.reordered = sum("out of order" in one for one in wrong)
     assert wrong == []
-    assert len(lines) > 430
+    assert len(lines) > len({line["id"] for line in lines}), "no row came again"
     receipts = bare_site.json("receipts", "copy", "--last", "1000")["receipts"]
     row.duplicates = sum(one["possible_duplicates"] for one in receipts)
     assert sum(one["delivered"] + one["deduplicated"] for one in receipts) == len(lines)
