@@ -26,6 +26,7 @@ from connect_core.systems.sql.source_guarantee import source_guarantee
 from connect_core.systems.sql.source_options import SqlSourceOptions
 from connect_core.systems.tables.reading import TableRows
 from tests.elsewhere import URL, Elsewhere
+from tests.sqlite_files import Database
 
 SETTLE_S = 0.3
 
@@ -55,14 +56,10 @@ class FileCase:
         self.run("DROP TABLE IF EXISTS t", f"CREATE TABLE t ({columns})")
 
     def connected(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, isolation_level=None, timeout=20, check_same_thread=False)
+        return Database(self.path).connected()
 
     def run(self, *statements: str) -> list[Any]:
-        found: list[Any] = []
-        with closing(self.connected()) as database:
-            for statement in statements:
-                found = database.execute(statement).fetchall()
-        return found
+        return Database(self.path).run(*statements)
 
     def source(self, **more: Any) -> TableRows[Any]:
         return OfBodies(SqlSourceOptions.model_validate({**self.options, **more}))

@@ -13,6 +13,7 @@ import pytest
 
 from connect_core.ledger import upgrade
 from tests.site import Site
+from tests.sqlite_files import Database
 from tests.table_connectors import UNREACHABLE, apply, run, write
 
 LOST = 5
@@ -23,11 +24,7 @@ NAMES = {"a.log": 0, "b.log": 1_000}
 
 def database(site: Site, *statements: str) -> list[Any]:
     """The rows of the last statement."""
-    found: list[Any] = []
-    with closing(sqlite3.connect(site.folder / "shop.db", isolation_level=None)) as connection:
-        for statement in statements:
-            found = connection.execute(statement).fetchall()
-    return found
+    return Database(site.folder / "shop.db").run(*statements)
 
 
 def feed(site: Site, begin: int, end: int, *names: str) -> None:

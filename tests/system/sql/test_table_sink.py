@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.site import Site
+from tests.sqlite_files import Database
 from tests.table_connectors import FIELDS, UNREACHABLE, apply, apply_changes, event, run, write
 
 TOLERANT = {"tolerance": "all"}
@@ -18,11 +19,7 @@ ODD = "Zoë \"Z\" 'q' '' \\N \\' ,;\n\t\0\x1a % _ 🙂 :p0"
 
 def database(site: Site, *statements: str) -> list[Any]:
     """The rows of the last statement."""
-    found: list[Any] = []
-    with closing(sqlite3.connect(site.folder / "shop.db", isolation_level=None)) as connection:
-        for statement in statements:
-            found = connection.execute(statement).fetchall()
-    return found
+    return Database(site.folder / "shop.db").run(*statements)
 
 
 def table(name: str = "people", **more: Any) -> dict[str, Any]:
