@@ -93,11 +93,13 @@ class MariadbGtids:
 
     def behind(self, gtid: str) -> MariadbGtids | None:
         found = _numbers_of(gtid)
-        if found is None or found[2] <= max(
-            (last for (one, _), last in self.last.items() if one == found[0]), default=0
-        ):
+        if found is None or found[2] <= 0:
             return None
-        return MariadbGtids({**self.last, found[:2]: found[2]})
+        domain, server, number = found
+        for (one, _), last in self.last.items():
+            if one == domain and number <= last:
+                return None
+        return MariadbGtids({**self.last, (domain, server): number})
 
     def has(self, gtid: str) -> bool:
         """Each server gives out higher numbers than before, whatever others do in its domain."""

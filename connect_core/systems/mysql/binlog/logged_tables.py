@@ -16,7 +16,6 @@ from connect_core.systems.mysql.binlog.table_names import TableName
 from connect_core.systems.mysql.binlog.undoing import RollsBack
 from connect_core.systems.tables.snapshots import SnapshotProgress
 
-_NUMBER_BYTES = 6
 _MOST_MAPS = 1_000
 """What is kept of tables that change their columns, and of very many."""
 
@@ -54,26 +53,26 @@ class LoggedTables:
         self._known: dict[int, TableMap | None] = {}
         self._copies: dict[int, TableName] = {}
         self._maps: dict[bytes, TableMap] = {}
-        """By what the log says of a table: mostly the same in each transaction."""
+        """By what the log says of a table."""
 
     def forget(self) -> None:
         self._known.clear()
         self._copies.clear()
 
     def table(self, event: LogEvent, *, is_mariadb: bool) -> None:
-        name, number = table_maps.name_of(event), table_maps.number_of(event)
+        said, number = table_maps.said_of_table(event), table_maps.number_of(event)
+        name = table_maps.name_of(said)
         origin = self.snapshot.origin(name)
         found = None
         wanted = self._wanted.wants(name) and name not in self.with_history
         if origin or name == self.snapshot.notes or wanted:
-            found = self._map(event, is_mariadb)
+            found = self._map(said, event, is_mariadb)
         self._known[number] = found._replace(name=origin) if found and origin else found
         self._copies.pop(number, None)
         if origin:
             self._copies[number] = name
 
-    def _map(self, event: LogEvent, is_mariadb: bool) -> TableMap:
-        said = event.body[_NUMBER_BYTES:]
+    def _map(self, said: bytes, event: LogEvent, is_mariadb: bool) -> TableMap:
         if said not in self._maps:
             if len(self._maps) >= _MOST_MAPS:
                 self._maps.clear()

@@ -267,12 +267,8 @@ class BinlogReader:
 
     def _tell(self, event: LogEvent) -> None:
         kind = event.kind
-        if kind in log_events.ROWS:
-            self._rows(event)
-        elif kind == log_events.TABLE_MAP:
-            self._table(event)
-        elif kind in _TELLS:
-            _TELLS[kind](self, event)
+        if (tells := _TELLS.get(kind)) is not None:
+            tells(self, event)
         elif kind not in log_events.HARMLESS and kind != log_events.STOP and not event.flags & log_events.IGNORABLE:
             raise DataError(
                 f"The log has an event of kind {kind}, which is not known",
@@ -462,6 +458,8 @@ _ENDS = (Does.COMMITS, Does.ROLLS_BACK, Does.FINISHES_XA, Does.UNDOES_XA)
 _WITHIN = (Does.IS_WITHIN, Does.SAVES, Does.ROLLS_BACK_A_PART)
 _TELLS: dict[int, Callable[[BinlogReader, LogEvent], None]] = {
     **dict.fromkeys(log_events.BEGINS, BinlogReader._begins),
+    log_events.TABLE_MAP: BinlogReader._table,
+    **dict.fromkeys(log_events.ROWS, BinlogReader._rows),
     **dict.fromkeys((log_events.PREVIOUS_GTIDS, log_events.GTID_LIST), BinlogReader._said_before),
     **dict.fromkeys((log_events.QUERY, log_events.QUERY_COMPRESSED), BinlogReader._statement),
     log_events.INCIDENT: BinlogReader._refuse,

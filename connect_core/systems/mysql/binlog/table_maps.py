@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from connect_core.systems.mysql.binlog.columns import FieldForm, LoggedField, fo
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf, counted
 from connect_core.systems.mysql.binlog.table_names import TableName
 
+_NUMBER_BYTES, _FLAGS_BYTES = 6, 2
 _SIGNS, _CHARSET, _CHARSETS, _NAMES, _SETS, _ENUMS, _KEY, _KEY_PREFIXES = 1, 2, 3, 4, 5, 6, 8, 9
 _LABEL_CHARSET, _LABEL_CHARSETS = 10, 11
 """Kinds of what is there with binlog_row_metadata=FULL."""
@@ -71,12 +73,18 @@ class TableMap(NamedTuple):
 
 def number_of(event: LogEvent) -> int:
     """By which rows name the table."""
-    return int.from_bytes(event.body[:6], "little")
+    return int.from_bytes(event.body[:_NUMBER_BYTES], "little")
 
 
-def name_of(event: LogEvent) -> TableName:
-    database, at = _name(event.body, 8)
-    table, _ = _name(event.body, at)
+def said_of_table(event: LogEvent) -> bytes:
+    """Mostly the same in each transaction, whatever number the table has in it."""
+    return event.body[_NUMBER_BYTES:]
+
+
+@lru_cache(1_000)
+def name_of(said: bytes) -> TableName:
+    database, at = _name(said, _FLAGS_BYTES)
+    table, _ = _name(said, at)
     return TableName(database, table)
 
 
@@ -87,8 +95,8 @@ def _name(body: bytes, at: int) -> tuple[str, int]:
 
 def table_map(event: LogEvent, charsets: Charsets, is_mariadb: bool) -> TableMap:
     body = event.body
-    name = name_of(event)
-    _, at = _name(body, 8)
+    name = name_of(said_of_table(event))
+    _, at = _name(body, _NUMBER_BYTES + _FLAGS_BYTES)
     _, at = _name(body, at)
     count, at = counted(body, at)
     kinds, at = [*body[at : at + count]], at + count
