@@ -1,8 +1,11 @@
 """Which process of a parallel session runs which files: those that need the same costly server run in one process, so
-that it is started once; those that need RocketMQ, of which each process has its own, run in three."""
+that it is started once; those that need RocketMQ, of which each process has its own, run in three. And which process
+compiles which files, where nobody has done so yet."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -66,6 +69,19 @@ def preferred(files: Iterable[str], *, with_rocketmq: bool) -> str | None:
 def _needs_rocketmq(file: str) -> bool:
     path = _ROOT / file
     return path.is_file() and _NEEDS_ROCKETMQ.search(path.read_text()) is not None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Each process imports all files. In a fresh clone none of them is compiled, which takes longer than the import: so
+    each begins with a share of its own, and finds the others compiled."""
+    process = getattr(session.config, "workerinput", None)
+    if process is None or session.config.args_source != pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(_ROOT.glob("tests/**/test_*.py"))
+    for file in files[int(process["workerid"].removeprefix("gw")) :: process["workercount"]]:
+        # What is wrong with a file, its collection says.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(_ROOT).with_suffix("").parts))
 
 
 @pytest.hookimpl(optionalhook=True)
