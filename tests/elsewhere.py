@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ URL = "elsewhere://db.example.com/shop"
 
 class _Elsewhere(PGDialect_psycopg2):
     name = "elsewhere"
-    supports_statement_cache = False
+    supports_statement_cache = True
 
 
 class Elsewhere:
@@ -37,7 +38,18 @@ class Elsewhere:
 
     def _engine(self, options: Any, where: str, opens: str) -> sa.Engine:
         assert options.url == URL
-        engine = self.made(connect_timeout=1, **({"port": 1} if self.away else {}))
+        return self._no_server if self.away else self._server
+
+    @cached_property
+    def _server(self) -> sa.Engine:
+        return self._elsewhere()
+
+    @cached_property
+    def _no_server(self) -> sa.Engine:
+        return self._elsewhere(port=1)
+
+    def _elsewhere(self, **more: Any) -> sa.Engine:
+        engine = self.made(connect_timeout=1, **more)
         engine.dialect.__class__ = _Elsewhere
         return engine
 
