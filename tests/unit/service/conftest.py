@@ -15,6 +15,7 @@ from tests.unit.replication.conftest import world
 
 __all__ = ["world"]
 
+LEDGER = Path(".waybill", "ledger.db")
 DOCUMENT = """\
 version: 1
 name: copy
@@ -26,16 +27,21 @@ sink: {file: {path: out/copy.txt}}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_ledger: Path) -> Path:
     """The working folder with logs, a document, and a home whose ledger is empty."""
-    for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL", "WAYBILL_ENGINE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("WAYBILL_USER", "ann")
-    monkeypatch.chdir(tmp_path)
+    work_in(tmp_path, monkeypatch)
     for name in ("logs", "out", ".waybill"):
         (tmp_path / name).mkdir()
-    shutil.copy(empty_ledger, tmp_path / ".waybill" / "ledger.db")
+    shutil.copy(empty_ledger, tmp_path / LEDGER)
     (tmp_path / "logs" / "a.log").write_text("one\ntwo\nthree\n")
     (tmp_path / "copy.yaml").write_text(DOCUMENT)
     return tmp_path
+
+
+def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """As Ann, with no setting but the usual ones."""
+    for name in ("WAYBILL_HOME", "WAYBILL_DATABASE_URL", "WAYBILL_ENGINE"):
+        patch.delenv(name, raising=False)
+    patch.setenv("WAYBILL_USER", "ann")
+    patch.chdir(folder)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ another team, and for nobody."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ from connect_core.service.native_connectors import MadeFrom
 from connect_core.service.offset_exports import ExportedOffset, ExportedOffsets
 from connect_core.service.opened import AtWork, reading, storing, working
 from connect_core.service.trying import TryRequest
+from tests.unit.service.conftest import DOCUMENT as COPY
+from tests.unit.service.conftest import LEDGER, work_in
 
 SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 
@@ -184,6 +187,36 @@ def label(one: object) -> str:
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operations come to nothing."""
     monkeypatch.setattr(operations, "_command", lambda number: ("true",))
+
+
+@pytest.fixture(scope="module")
+def applied(tmp_path_factory: pytest.TempPathFactory, empty_ledger: Path) -> Path:
+    """A folder as the others have it, with the connector `copy`, and in `kept.db` its ledger. All tests work in it: to
+    apply the document for each took longer than the tests."""
+    folder = tmp_path_factory.mktemp("applied")
+    for name in ("logs", "out", ".waybill"):
+        (folder / name).mkdir()
+    shutil.copy(empty_ledger, folder / LEDGER)
+    (folder / "logs" / "a.log").write_text("one\ntwo\nthree\n")
+    (folder / "copy.yaml").write_text(COPY)
+    with pytest.MonkeyPatch.context() as patch:
+        work_in(folder, patch)
+        documents.apply([Path("copy.yaml")], say=lambda _: None)
+    shutil.copy(folder / LEDGER, folder / "kept.db")
+    return folder
+
+
+@pytest.fixture
+def folder(applied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(applied / "kept.db", applied / LEDGER)
+    work_in(applied, monkeypatch)
+    return applied
+
+
+@pytest.fixture
+def opened(folder: Path) -> Iterator[AtWork]:
+    with working() as found:
+        yield found
 
 
 @pytest.fixture
