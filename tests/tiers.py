@@ -5,7 +5,8 @@ Of `make test` are
 - all unit tests, and all contract tests that need no server;
 - of a contract test that needs one, one choice;
 - of all other tests those that a guard names, which turn red without the mechanism that it takes out, one choice of
-  each unless it names more; the first test of each file; and the tests of the demo, which share what one demo has left.
+  each unless it names more; the first test of a file, where none of a guard has shown already that its servers do what
+  they should; and the tests of the demo, which share what one demo has left.
 
 A person who names files or tests gets all of them: only `--tier` chooses.
 """
@@ -62,6 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def of_make_test(tests: Sequence[Collected], named: Collection[str]) -> list[bool]:
     """Of each of all tests, in order. `named` are those that guards name, by function or by choice."""
     functions_named = {name.partition("[")[0] for name in named}
+    files_named = {name.partition("::")[0] for name in named}
     first_functions = {test.file: test.function for test in reversed(tests)}
     others = [test for test in reversed(tests) if not test.is_fault]  # a choice that costs much is marked as a fault
     first_choices = {test.function: test.name for test in others}
@@ -73,9 +75,10 @@ def of_make_test(tests: Sequence[Collected], named: Collection[str]) -> list[boo
             return True
         if test.name.startswith(_CONTRACT):
             return is_first or not test.needs_server
-        if test.is_fault:
-            return test.function in functions_named or test.function == first_functions[test.file]
-        return first_tests.get(test.file) == test.name or (is_first and test.function in named)
+        is_named = test.function in functions_named if test.is_fault else is_first and test.function in named
+        if is_named or (test.needs_server and test.file in files_named):
+            return is_named
+        return test.function == first_functions[test.file] if test.is_fault else first_tests.get(test.file) == test.name
 
     return [is_chosen(test) for test in tests]
 

@@ -28,17 +28,22 @@ CONTRACT = [
 FAULTS = [of(f"tests/faults/test_a.py::{name}", fault=True) for name in ("test_one[x]", "test_one[y]", "test_two[x]")]
 
 
+def test_without_a_server_the_first_test_of_a_file_is_there_too() -> None:
+    first, second = (of(f"tests/simulator/test_a.py::{name}", server=False) for name in ("test_one", "test_two"))
+    assert chosen(first, second, named=frozenset({second.name})) == [first.name, second.name]
+
+
 @pytest.mark.parametrize("tests", [UNIT, DEMO])
 def test_all_that_is_quick_and_all_of_one_demo(tests: list[Collected]) -> None:
     assert chosen(*tests) == [test.name for test in tests]
 
 
-def test_of_a_file_the_first_test_and_those_that_a_guard_names() -> None:
+def test_of_a_file_the_tests_that_a_guard_names_and_else_the_first_one() -> None:
     first, two_x, two_y, three = (test.name for test in SYSTEM)
     assert chosen(*SYSTEM) == [first]
-    assert chosen(*SYSTEM, named=frozenset({three})) == [first, three]
-    assert chosen(*SYSTEM, named=frozenset({"tests/system/test_a.py::test_two"})) == [first, two_x]
-    assert chosen(*SYSTEM, named=frozenset({two_y})) == [first, two_y]
+    assert chosen(*SYSTEM, named=frozenset({three})) == [three]
+    assert chosen(*SYSTEM, named=frozenset({"tests/system/test_a.py::test_two"})) == [two_x]
+    assert chosen(*SYSTEM, named=frozenset({two_y})) == [two_y]
 
 
 def test_of_a_contract_each_choice_without_a_server_and_else_one() -> None:
@@ -55,5 +60,6 @@ def test_a_choice_that_costs_much_is_not_the_one() -> None:
 def test_the_choice_of_a_fault_is_left_to_its_seed() -> None:
     one_x, one_y, two_x = (test.name for test in FAULTS)
     assert chosen(*FAULTS) == [one_x, one_y]
-    assert chosen(*FAULTS, named=frozenset({two_x})) == [one_x, one_y, two_x]
-    assert chosen(FAULTS[2], *FAULTS[:2], named=frozenset({one_y})) == [two_x, one_x, one_y]
+    assert chosen(*FAULTS, named=frozenset({two_x})) == [two_x]
+    assert chosen(FAULTS[2], *FAULTS[:2], named=frozenset({one_y})) == [one_x, one_y]
+    assert chosen(FAULTS[2], *FAULTS[:2]) == [two_x]
