@@ -50,7 +50,24 @@ def follow_anew(replica: MariaDB, server: MariaDB) -> None:
     stop_following(replica)
     for one in (server, replica):
         sql(one, _ANEW[type(one)])
-    sql(replica, "FLUSH BINARY LOGS", *(one.format(port=server.port) for one in _FOLLOWS[type(replica)]))
+    sql(replica, "FLUSH BINARY LOGS")
+    _follow(replica, server)
+
+
+def follow_from_begin(replica: MariaDB, server: MariaDB, without: str) -> None:
+    """A server that has purged nothing, also what the replica wrote there before, which it does not take
+    for its own with another id."""
+    sql(replica, f"DROP DATABASE {without}", _ANEW[type(replica)], "SET GLOBAL server_id = 99")
+    _follow(replica, server)
+
+
+def _follow(replica: MariaDB, server: MariaDB) -> None:
+    sql(replica, *(one.format(port=server.port) for one in _FOLLOWS[type(replica)]))
+
+
+def follow_no_more(replica: MariaDB) -> None:
+    stop_following(replica)
+    sql(replica, _FOLLOWS[type(replica)][0], f"SET GLOBAL server_id = {replica.settings['server-id']}")
 
 
 def stop_following(replica: MariaDB) -> None:

@@ -57,6 +57,12 @@ class Stream:
         assert seen.failure is None, seen.failure
         return seen
 
+    def accepts(self) -> None:
+        """As `--accept-gaps` does."""
+        seen = self.look()
+        assert [gap.loses for gap in seen.gaps] == [True]
+        self.at = Position(seen.incarnation, seen.begin, seen.evidence)
+
     def reads(self, most: int = 1_000) -> list[str]:
         """What is there, up to so many rows, but what was lost. What the look tells."""
         seen = self.look()
@@ -420,7 +426,107 @@ def test_a_place_that_is_there_is_no_proof_where_nobody_knows_what_was_read(pair
     assert at is not None
     pair.stream.at = Position(at.incarnation, at.offset, {**at.evidence, "server": "another", "gtids": None})
     [said] = pair.stream.reads()
-    assert "cannot be proven: the former one has transactions without a GTID" in said
+    assert "cannot be proven: the former one did not say what was before the place where reading began" in said
+
+
+@pytest.fixture
+def alike(pair: Pair) -> Pair:
+    """Their newest files have one name, and were begun in one second. The second server lacks what was delivered, and
+    its file is shorter."""
+    mysql_replicas.stop_following(pair.second.server)
+    begin_files_at_once(pair)
+    pair.insert(*range(1, 40))
+    pair.stream.reads()
+    pair.second.run("INSERT INTO orders VALUES (101), (102)", "FLUSH BINARY LOGS", "INSERT INTO orders VALUES (103)")
+    [said] = pair.take_over()
+    assert "does not have transactions whose changes were delivered" in said
+    return pair
+
+
+def test_behind_a_loss_all_comes_that_the_log_of_the_other_server_has(alike: Pair) -> None:
+    """Its file is no part of the one that was read."""
+    alike.stream.accepts()
+    assert alike.stream.reads() == []
+    assert alike.stream.ids[-3:] == [101, 102, 103]
+
+
+def test_behind_a_loss_a_replica_may_take_over_again(alike: Pair) -> None:
+    """What was read is known from the begin of a file on."""
+    alike.stream.accepts()
+    alike.stream.reads()
+    former, now = alike.first.server, alike.second.server
+    former.start()
+    mysql_replicas.follow_from_begin(former, now, alike.first.name)
+    try:
+        mysql_replicas.caught_up(former, now)
+        alike.stream.database = alike.first
+        assert "no others" in alike.stream.reads()[0]
+        assert alike.stream.ids[-3:] == [101, 102, 103]
+    finally:
+        mysql_replicas.follow_no_more(former)
+
+
+def test_a_file_that_has_lost_its_end_is_followed_by_the_next_one(pair: Pair) -> None:
+    pair.insert(1)
+    pair.stream.reads()
+    pair.first.run("FLUSH BINARY LOGS")
+    pair.insert(2)
+    said_to_be_longer(pair.stream)
+    assert pair.stream.ids == [1, 2]
+
+
+def test_a_log_that_is_begun_again_in_the_second_in_which_it_was_begun_is_read_from_its_begin(pair: Pair) -> None:
+    """It looks like a file that has lost its end; but then the server would have begun another one."""
+    pair.insert(1)
+    pair.stream.reads()
+    pair.insert(2)
+    said_to_be_longer(pair.stream)
+    assert pair.stream.ids == [1, 1, 2]
+
+
+def test_a_file_that_may_be_of_another_server_is_read_from_its_begin(pair: Pair) -> None:
+    """Of MariaDB before 10.6 nobody knows which server it is."""
+    pair.insert(1)
+    pair.stream.reads()
+    pair.insert(2)
+    pair.first.run("FLUSH BINARY LOGS")
+    pair.insert(3)
+    said_to_be_longer(pair.stream, server="")
+    assert pair.stream.ids == [1, 1, 2, 3]
+
+
+def said_to_be_longer(stream: Stream, **more: str) -> None:
+    """The file, than it is, in what is known of it; and what is read behind that loss."""
+    at = stream.at
+    assert at is not None
+    offset = at.offset + 100_000
+    stream.at = Position(at.incarnation, offset, {**at.evidence, "place": offset, **more})
+    [said] = stream.reads()
+    assert "is shorter than what was read of it" in said
+    stream.accepts()
+    stream.reads()
+
+
+def begin_files_at_once(pair: Pair) -> None:
+    """Files with one name and one moment, whatever they had before."""
+
+    def newest(database: Database) -> str:
+        return str(database.run("SHOW BINARY LOGS")[-1][0])
+
+    while newest(pair.first) < newest(pair.second):
+        pair.first.run("FLUSH BINARY LOGS")
+    while newest(pair.second) < newest(pair.first):
+        pair.second.run("FLUSH BINARY LOGS")
+    begun = [0, 1]
+    while begun[0] != begun[1]:
+        for one in (pair.first, pair.second):
+            one.run("FLUSH BINARY LOGS")
+        begun = [
+            server_log.begun_at(
+                MysqlChangesOptions.model_validate({**one.options, "tables": ["orders"]}), "here", newest(one)
+            )
+            for one in (pair.first, pair.second)
+        ]
 
 
 ONLY_MYSQL = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)

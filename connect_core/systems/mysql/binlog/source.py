@@ -102,8 +102,8 @@ class MysqlChangesSource(ChangeSource):
         if _PLACE not in at.evidence or at.offset < int(at.evidence[_PLACE]):
             at = self._at_its_file(files, at)
         ending = _ending_in(at)
-        lost, behind = self._what_is_lost(files, ending)
         server = server_uid(asking)
+        lost, behind = self._what_is_lost(files, ending, server)
         if ending.server and server and server != ending.server:
             try:
                 log = OtherLog(self._options, self._where, files, server)
@@ -129,7 +129,7 @@ class MysqlChangesSource(ChangeSource):
         if read.gtids is None or executed is None:
             if read.gtids is not None:
                 raise Unprovable(f"it {NO_GTIDS}")
-            why = read.unknown or f"the former one {NO_GTIDS}"
+            why = read.unknown or "the former one did not say what was before the place where reading began (gtid_mode)"
             raise Unprovable(f"{why}, and its log has begun no other file since")
         if read.gtid_at_s and not read.gtid:
             raise Unprovable("the last transaction that was read has no GTID")
@@ -235,8 +235,9 @@ class MysqlChangesSource(ChangeSource):
         ending = Ending(place, name or f"{files.base}.{place.file:06}", created, progress=progress_of(at.evidence))
         return Position(at.incarnation, at.offset, {**at.evidence, **_as_json(ending)})
 
-    def _what_is_lost(self, files: LogFiles, ending: Ending) -> tuple[str, LogPlace]:
-        """Why what comes behind the position cannot be read, and from which place of the log on there is something."""
+    def _what_is_lost(self, files: LogFiles, ending: Ending, server: str) -> tuple[str, LogPlace]:
+        """Why what comes behind the position cannot be read, and from which place of the log on there is something that
+        may not have been read."""
         place, oldest = ending.place, files.oldest
         if files.names.get(place.file) != ending.file:
             if place.file < oldest.file and files.base == ending.file.rpartition(".")[0]:
@@ -245,10 +246,11 @@ class MysqlChangesSource(ChangeSource):
         if begun_at(self._options, self._where, ending.file) != ending.created:
             return f"{ending.file} is another file now: the log was begun again, or this is another server", oldest
         if ending.at > files.sizes[place.file]:
-            # The moment when a log was begun is in whole seconds: one begun again at once looks like the one before.
+            # The moment when a log was begun is in whole seconds: one begun again at once looks like the one before, so
+            # may that of another server. A server that crashed, and lost the end of a file, begins the next one.
             words = f"{ending.file} is shorter than what was read of it: the server lost its end, or it was begun again"
-            later = [one for one in files.sizes if one > place.file]
-            return words, LogPlace(min(later), FIRST_EVENT) if later else files.end
+            later = [one for one in files.sizes if one > place.file] if server and server == ending.server else []
+            return words, LogPlace(min(later), FIRST_EVENT) if later else oldest
         return "", oldest
 
     # ------------------------------------------------------------------------------------------------ how it is read
