@@ -34,11 +34,12 @@ SETTINGS = {
 """Of either server."""
 _SETTINGS = {
     "innodb_log_file_size": "16M",
-    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_flush_log_at_trx_commit": "2",
     "plugin-load-add": "metadata_lock_info",
 }
 """What it has committed survives SIGKILL of the server, if not of the machine."""
 _FIRST = """\
+SET sql_log_bin = 0;
 CREATE USER IF NOT EXISTS tester@'127.0.0.1';
 GRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;
 """

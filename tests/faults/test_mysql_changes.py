@@ -208,6 +208,50 @@ def test_the_server_is_killed_while_rows_are_read(
     assert sum('"op":"r"' in line for line in following.lines()) == 20_000
 
 
+@pytest.mark.parametrize("number", range(2))
+def test_the_server_is_killed_while_it_writes_large_transactions(
+    bare_site: Site, mariadb: MariaDB, row: FaultRow, seeded: random.Random, request: pytest.FixtureRequest, number: int
+) -> None:
+    """MariaDB leaves what it has written of one in its log, mostly up to within an event."""
+    row.describe("SIGKILL of the server in large transactions", where="changes of MariaDB → file", database="SQLite")
+    bare_site.settings.update(SHORT_LEASES)
+    following = followed(bare_site, Database(mariadb), "file", request)
+    following.database.run(*TABLES, "ALTER TABLE orders MODIFY note text")
+    following.apply()
+    assert following.attempt() == 0
+    with side_by_side(lambda _, seed, stop: _write_much(following.database, seed, stop), 1, seeded):
+        for _ in range(4):
+            with attempts.start(bare_site, "copy") as driver:
+                time.sleep(seeded.uniform(0.0, 2.0))
+                _until_it_writes(mariadb, seeded.randrange(1, 3_000_000))
+                mariadb.kill()
+                row.strikes()
+                mariadb.start()
+                ended(driver)
+    following.check(row)
+
+
+def _until_it_writes(server: MariaDB, much: int) -> None:
+    """So many bytes more into its log. No sleep: it writes megabytes in a few milliseconds."""
+    newest = max((server.folder / "data").glob("bin.[0-9]*"))
+    before = newest.stat().st_size
+    while newest.stat().st_size < before + much:
+        pass
+
+
+def _write_much(database: Database, seed: float, stop: threading.Event) -> None:
+    """Transactions of some megabytes, one after the other, whatever happens to the server."""
+    chosen, first = random.Random(seed), 0
+    while not stop.is_set():
+        rows = chosen.randint(500, 2_000)
+        first += rows
+        try:
+            note, last = f"REPEAT('{chosen.choice('abc')}', 2000)", first + rows - 1
+            database.run(f"INSERT INTO orders SELECT seq, {note} FROM seq_{first}_to_{last}")
+        except pymysql.Error:
+            stop.wait(0.05)
+
+
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.fault(costly=True)
 def test_a_snapshot_beside_who_inserts(

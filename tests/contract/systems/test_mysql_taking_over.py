@@ -3,7 +3,6 @@ that cannot be proven."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -19,62 +18,25 @@ import pytest
 from pymysql.cursors import Cursor
 
 from connect_core.errors import WaybillError
-from connect_core.sdk.records import Partition
-from connect_core.sdk.testing.driving import limit, range_of
-from connect_core.sdk.values import Bounds, Position
+from connect_core.sdk.values import Position
 from connect_core.stack import ports
 from connect_core.systems.mysql.binlog import server_log, source
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.gtid_states import parsed_state
+from connect_core.systems.mysql.binlog.log_events import FIRST_EVENT
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.probing import probe
-from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles
-from connect_core.systems.mysql.binlog.source import MysqlChangesSource
+from connect_core.systems.mysql.binlog.server_log import LogFiles
 from connect_core.systems.mysql.binlog.taking_over import boundaries_of
 from tests import mysql_replicas
 from tests.faults.kit.processes import wait_for
 from tests.mariadb import Database, MariaDB
 from tests.mysql import MySQL
+from tests.mysql_streams import Stream, crash_with, newest_file
 
 pytestmark = pytest.mark.server
 
 LONG_S = 20.0
-
-
-class Stream:
-    """Of `orders`, from where the log of the first server ends."""
-
-    def __init__(self, database: Database) -> None:
-        self.database, self.partition = database, Partition(database.name)
-        self.at: Position | None = None
-        self.ids: list[int] = []
-        self.reads()
-
-    def look(self) -> Bounds:
-        usual = {"tables": ["orders"], "every_s": 0.02, "snapshot": "never", "uid": "one", "schemas": False}
-        self.source = MysqlChangesSource(MysqlChangesOptions.model_validate({**self.database.options, **usual}))
-        [seen] = self.source.available_offsets({self.partition: self.at}).values()
-        assert seen.failure is None, seen.failure
-        return seen
-
-    def accepts(self) -> None:
-        """As `--accept-gaps` does."""
-        seen = self.look()
-        assert [gap.loses for gap in seen.gaps] == [True]
-        self.at = Position(seen.incarnation, seen.begin, seen.evidence)
-
-    def reads(self, most: int = 1_000) -> list[str]:
-        """What is there, up to so many rows, but what was lost. What the look tells."""
-        seen = self.look()
-        if any(gap.loses for gap in seen.gaps):
-            return [gap.reason for gap in seen.gaps]
-        wanted, behind = range_of(self.partition, seen, max_records=most), seen.begin
-        for batch in self.source.read(wanted, limit()) if seen.end > seen.begin else ():
-            assert not batch.rejects
-            self.ids += [json.loads(one)["after"]["id"] for one in batch.records.column("value").to_pylist()]
-            behind = batch.next_offset
-        self.at = Position(seen.incarnation, behind, self.source.evidence(wanted, behind))
-        return [gap.reason for gap in seen.gaps]
 
 
 class Pair:
@@ -527,6 +489,28 @@ def begin_files_at_once(pair: Pair) -> None:
             )
             for one in (pair.first, pair.second)
         ]
+
+
+@pytest.mark.parametrize("servers", [MariaDB], ids=["MariaDB"], indirect=True)
+def test_a_replica_that_has_crashed_is_looked_through(pair: Pair) -> None:
+    """Its files are searched for a transaction that it never logged, being made from a copy; one ends within an event,
+    as MariaDB leaves it."""
+    mysql_replicas.stop_following(pair.second.server)
+    pair.first.run("SET server_id = 77", "INSERT INTO orders VALUES (1)")
+    pair.second.run("SET sql_log_bin = 0", "INSERT INTO orders VALUES (1)")
+    [(copied,)] = pair.first.run("SELECT @@GLOBAL.gtid_binlog_pos")
+    pair.second.run(f"SET GLOBAL gtid_slave_pos = '{copied}'", "FLUSH BINARY LOGS")
+    pair.second.run("SET gtid_domain_id = 5", "INSERT INTO orders SELECT seq FROM seq_1000_to_9999")
+    name, size = newest_file(pair.second)
+    crash_with(pair.second.server, name, size - 100)
+    pair.second.run("FLUSH BINARY LOGS")
+    mysql_replicas.go_on_following(pair.second.server)
+    pair.insert(2)
+    pair.stream.reads()
+    wait_for_row(pair.second, 2)
+    [said] = pair.take_over()
+    assert "no others" in said
+    assert pair.stream.ids == [1, 2]
 
 
 ONLY_MYSQL = pytest.mark.parametrize("servers", [MySQL], ids=["MySQL"], indirect=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pymysql
@@ -29,6 +30,8 @@ _PAUSES_EVERY_S = 0.005
 _MAY_END = frozenset((log_events.XID, log_events.QUERY, log_events.XA_PREPARE, log_events.PACKED_TRANSACTION))
 _PAUSE = LogEvent(log_events.PAUSE, 0, 0, 0, 0, 0, b"")
 _FATAL, _SAME_ID = 1236, 4052
+_IS_TORN = "truncated in the middle of event"
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 _DAMAGED = (
     "If that stays so, the file is damaged: look at it with mariadb-binlog or mysqlbinlog, and restore it; to continue"
@@ -64,12 +67,40 @@ def log_from(
     as_who: int,
     server: str = "",
     silent_s: float = SILENT_S,
+    following: Mapping[str, str] = _NONE,
 ) -> Iterator[Iterator[LogEvent]]:
     """Events from this place of the log on; a pause where nothing more has come behind a transaction; at the end of the
-    log, heartbeats for as long as nothing comes; without any for so long the server does not answer. Nothing is tried
-    again: what goes wrong ends the reading, as when another `server` answers."""
+    log, heartbeats for as long as nothing comes; without any for so long the server does not answer. Where a file ends
+    within an event, and `following` has the next one, that is told, and it follows: MariaDB leaves so what it wrote
+    when it crashed, and gives nothing behind it. Nothing is tried again: what else goes wrong ends the reading, as when
+    another `server` answers."""
     reached = _Reached(file, at)
-    with closing(connected(options, where)) as database, _understood(where, as_who, reached):
+
+    def sent() -> Generator[LogEvent, None, None]:
+        return _sent(options, where, reached, as_who, server, silent_s)
+
+    with _understood(where, as_who, reached), closing(_through_files(sent, reached, following)) as events:
+        yield events
+
+
+def _through_files(
+    sent: Callable[[], Generator[LogEvent, None, None]], reached: _Reached, following: Mapping[str, str]
+) -> Generator[LogEvent, None, None]:
+    while True:
+        try:
+            yield from sent()
+        except pymysql.Error as error:
+            if number_of(error) != _FATAL or _IS_TORN not in str(error) or reached.file not in following:
+                raise
+        reached.file, reached.at = following[reached.file], log_events.FIRST_EVENT
+        yield log_events.torn(reached.file)
+
+
+def _sent(
+    options: MysqlChangesOptions, where: str, reached: _Reached, as_who: int, server: str, silent_s: float
+) -> Generator[LogEvent, None, None]:
+    file, at = reached.file, reached.at
+    with closing(connected(options, where)) as database:
         with database.cursor() as setting:
             require_server(setting, server, where)
             _announce(setting, is_mariadb=server_of(database).is_mariadb)
@@ -78,7 +109,7 @@ def log_from(
         # Private names of the driver, which knows no public ones for commands of replicas.
         database._execute_command(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", at, 0, as_who) + file.encode())
         packets = StreamedPackets(database._sock, silent_s)
-        yield _events(packets, log_events.CRC32 if checked == "CRC32" else 0, reached)
+        yield from _events(packets, log_events.CRC32 if checked == "CRC32" else 0, reached)
 
 
 def require_server(asking: Any, server: str, where: str) -> None:

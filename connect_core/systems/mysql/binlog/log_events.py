@@ -24,8 +24,11 @@ PREVIOUS_GTIDS, GTID_LIST = 35, 163
 EXECUTE_LOAD_QUERY, PARTIAL_UPDATE, PACKED_TRANSACTION, QUERY_COMPRESSED = 18, 39, 40, 165
 HARMLESS = frozenset((5, 13, 14, 17, 28, 29, 36, 37, 160, 161, 164))
 """Values that statements use, words of statements, accounts of the log: nothing that changes a row."""
-PAUSE = -1
-"""No event of a server: nothing more has come yet."""
+PAUSE, TORN = -1, -2
+"""No events of a server: nothing more has come yet; the file ends within an event, and the next one follows."""
+CHANGES_FILE = (ROTATE, TORN)
+FIRST_EVENT = 4
+"""Where a file's first event is."""
 BEGINS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
 """Of a transaction."""
 SAYS_NOTHING_YET = frozenset((*BEGINS, TABLE_MAP))
@@ -139,6 +142,11 @@ def check_of(packet: bytes) -> int:
 def is_of_mariadb(event: LogEvent) -> bool:
     """By the first event of a file."""
     return b"mariadb" in event.body[2:52].lower()
+
+
+def torn(following: str) -> LogEvent:
+    """`following` is the next file."""
+    return LogEvent(TORN, 0, 0, 0, 0, ARTIFICIAL, FIRST_EVENT.to_bytes(8, "little") + following.encode())
 
 
 def next_file(event: LogEvent) -> str:

@@ -29,7 +29,7 @@ class Unpacking:
     def events(self, log: Iterator[LogEvent]) -> Iterator[LogEvent]:
         """A packed transaction comes without its bytes behind what is in it."""
         for event in log:
-            if event.kind == log_events.ROTATE and log_events.next_file(event) != self._file:
+            if event.kind in log_events.CHANGES_FILE and log_events.next_file(event) != self._file:
                 self._file, self._ahead = log_events.next_file(event), 0
             if event.kind == log_events.PACKED_TRANSACTION:
                 yield from self._inside(event)

@@ -90,6 +90,7 @@ class BinlogReader:
         self._is_mariadb, self._is_begun, self._began = False, False, ""
         self._tables = LoggedTables(wanted, begin.progress)
         self._within = self._is_explicit = False
+        self._torn = ""
         self._undoing, self._is_foreseen = Undoing(offset, wanted.rolls_back), False
         self._rows_within = 0
         self._whole = offset
@@ -221,7 +222,7 @@ class BinlogReader:
         kind, is_in_file = event.kind, event.is_in_file
         if kind == log_events.FORMAT:
             self._begin_file(event)
-        elif kind == log_events.ROTATE:
+        elif kind in log_events.CHANGES_FILE:
             self._change_file(event)
         elif is_in_file and kind not in _IDLE:
             self._check_begun(event)
@@ -233,7 +234,7 @@ class BinlogReader:
         if is_in_file and event.number is None and kind not in _WITHOUT_PLACES:
             self._at = LogPlace(self._at.file, event.end + event.ahead)
             self._ahead, self._packed_taken = event.ahead, -1
-            if not self._within:
+            if not self._within and not self._torn:
                 self._keep_place()
 
     def _begin_file(self, event: LogEvent) -> None:
@@ -254,6 +255,7 @@ class BinlogReader:
         if self._within:  # the server has crashed in it: the next file follows
             self._undoing.cut_off()
             self._end(self._gtids)
+        self._torn = self._file if event.kind == log_events.TORN else ""
         self._file, self._at, self._ahead = name, LogPlace(number_of_file(name), 0), 0
         self._tables.forget()
 
@@ -305,7 +307,26 @@ class BinlogReader:
 
     def _said_before(self, event: LogEvent) -> None:
         """A file begins with what was logged before it."""
-        self._gtids, self._unknown = state_in(event), ""
+        state = state_in(event)
+        if self._torn:
+            self._require_nothing_lost(state)
+        self._gtids, self._unknown, self._torn = state, "", ""
+
+    def _require_nothing_lost(self, state: GtidState | None) -> None:
+        """Behind a file that ends within an event. What a server was writing when it crashed was never committed, and
+        the next file does not count it; a file that was damaged later may have lost what it does count."""
+        if state is None or self._gtids is None:
+            lost = f"nobody knows which transactions were read ({self._unknown or 'the log did not say'})"
+        elif state.is_at(self._gtids):
+            return
+        else:
+            lost = f"{self._file} counts transactions that were not read: {self._gtids.lacks(state)}"
+        raise DataError(
+            f"{self._torn} ends within an event, and {lost}",
+            where=self._where,
+            next_step="It is damaged: look at it with mariadb-binlog or mysqlbinlog, and restore it; to continue behind"
+            f" it, with a loss: waybill offsets set NAME PARTITION {offset_of(self._at.file, log_events.FIRST_EVENT)}",
+        )
 
     def _end(self, gtids: GtidState | None) -> None:
         """Of transactions before it are these. What is said of a snapshot counts where nothing was undone."""

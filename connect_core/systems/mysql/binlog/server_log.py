@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pymysql
@@ -12,6 +13,7 @@ from pymysql.cursors import Cursor
 from connect_core.errors import ConfigError, DataError, Unreachable
 from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.dumping import log_from
+from connect_core.systems.mysql.binlog.log_events import FIRST_EVENT
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.failures import number_of
 
@@ -20,8 +22,6 @@ LARGEST = 1 << FILE_BITS
 _FILE = re.compile(r"(.+)\.(\d+)")
 _NO_LOG, _SYNTAX = 1381, 1064
 _NO_WORDS = "''"
-FIRST_EVENT = 4
-"""Where a file's first event is."""
 REQUIRED = {
     "log_bin": ("ON", "1"),
     "binlog_format": ("ROW",),
@@ -62,6 +62,12 @@ class LogFiles(NamedTuple):
     @property
     def oldest(self) -> LogPlace:
         return LogPlace(min(self.sizes), FIRST_EVENT)
+
+    @property
+    def following(self) -> dict[str, str]:
+        """The next file of each but the last one."""
+        names = [self.names[one] for one in sorted(self.sizes)]
+        return dict(pairwise(names))
 
 
 def number_of_file(name: str) -> int:

@@ -28,12 +28,11 @@ from connect_core.systems.mysql.binlog.chunk_tables import check_tables, check_w
 from connect_core.systems.mysql.binlog.dumping import SILENT_S, log_from, require_server
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state
 from connect_core.systems.mysql.binlog.gtids import numbered_by
-from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.log_events import FIRST_EVENT, LogEvent
 from connect_core.systems.mysql.binlog.logged_tables import WantedLog
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.reading import BinlogReader, Ending
 from connect_core.systems.mysql.binlog.server_log import (
-    FIRST_EVENT,
     LogFiles,
     LogPlace,
     begun_at,
@@ -259,7 +258,8 @@ class MysqlChangesSource(ChangeSource):
         options, begin = self._options, _ending_in(Position(wanted.incarnation, wanted.begin, wanted.evidence))
         with self._database.asking() as asking:
             charsets = charsets_of(asking, is_mariadb=server_of(asking.connection).is_mariadb)
-            begin = self._checked_there(asking, files_of(asking, self._where), begin)
+            files = files_of(asking, self._where)
+            begin = self._checked_there(asking, files, begin)
             left_out, small = self._left_out(asking), has_small_names(asking)
         read = WantedLog(
             lru_cache(options.wants),
@@ -275,7 +275,8 @@ class MysqlChangesSource(ChangeSource):
 
         def opens(file: str, at: int) -> AbstractContextManager[Iterator[LogEvent]]:
             silent_s = min(SILENT_S, max(1.0, limit.left_s() / 2))
-            return log_from(options, self._where, file, at, options.reader_id, begin.server, silent_s)
+            whose, following = begin.server, files.following
+            return log_from(options, self._where, file, at, options.reader_id, whose, silent_s, following)
 
         left_bytes = wanted.max_bytes
         with closing(reader.batches(opens, wanted.end, wanted.max_records, limit, idle_s)) as batches:

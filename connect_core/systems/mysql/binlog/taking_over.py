@@ -12,10 +12,10 @@ from connect_core.systems.mysql.binlog import log_events
 from connect_core.systems.mysql.binlog.dumping import log_from
 from connect_core.systems.mysql.binlog.gtid_states import GtidState, parsed_state, state_in, why_unknown
 from connect_core.systems.mysql.binlog.gtids import gtid_of
-from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.log_events import FIRST_EVENT, LogEvent
 from connect_core.systems.mysql.binlog.options import MysqlChangesOptions
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
-from connect_core.systems.mysql.binlog.server_log import FIRST_EVENT, LogFiles, LogPlace
+from connect_core.systems.mysql.binlog.server_log import LogFiles, LogPlace
 
 _STATES = (log_events.PREVIOUS_GTIDS, log_events.GTID_LIST)
 _IDLE = (log_events.HEARTBEAT, log_events.HEARTBEAT_2)
@@ -111,7 +111,8 @@ class OtherLog(NamedTuple):
     def _boundaries(self, name: str) -> Generator[PlaceFound, None, None]:
         """Of one file: where each transaction begins, and where the last one ends."""
         reader = self.options.reader_id + 1
-        with log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server) as log:
+        following = self.files.following
+        with log_from(self.options, self.where, name, FIRST_EVENT, reader, self.server, following=following) as log:
             yield from boundaries_of(log, name)
 
 
@@ -135,7 +136,7 @@ def boundaries_of(log: Iterator[LogEvent], name: str) -> Iterator[PlaceFound]:
     for event in Unpacking(name, 0).events(log):
         if event.kind == log_events.FORMAT:
             at = at._replace(created=event.at_s)
-        if event.kind in _IDLE or (event.kind == log_events.ROTATE and log_events.next_file(event) != name):
+        if event.kind in _IDLE or (event.kind in log_events.CHANGES_FILE and log_events.next_file(event) != name):
             break
         if event.kind in log_events.BEGINS:
             yield at

@@ -80,10 +80,11 @@ class Log:
         body = b"\0" * 8 + b"\4" + b"\0" * 4 + b"shop\0" + text.encode()
         self._add(log_events.QUERY, body)
 
-    def goes_on_in(self, number: int) -> None:
-        """As after a crash: nothing in the file says so."""
+    def goes_on_in(self, number: int, *, torn: bool = False) -> None:
+        """As after a crash: nothing in the file says so, or it ends within an event."""
         name = f"bin.{number:06}"
-        self.events.append(LogEvent(log_events.ROTATE, 0, 1, 40, 0, log_events.ARTIFICIAL, b"\0" * 8 + name.encode()))
+        rotates = LogEvent(log_events.ROTATE, 0, 1, 40, 0, log_events.ARTIFICIAL, b"\0" * 8 + name.encode())
+        self.events.append(log_events.torn(name) if torn else rotates)
         self.at = 4
         self._add(log_events.FORMAT, b"\x04\x00" + b"10.11-MariaDB".ljust(50, b"\0"), 100, CREATED + 9)
 
@@ -195,6 +196,18 @@ def test_what_a_crash_has_cut_off_never_comes_of_a_large_transaction(monkeypatch
     log.rows(4)
     log.commits()
     assert ids(read(log)) == [4]
+
+
+def test_a_file_that_ends_within_an_event_is_passed_when_the_next_one_has_said_what_was_before_it() -> None:
+    """Who goes on behind its first event would not hear that."""
+    log = Log()
+    log.begins(1)
+    log.rows(1)
+    log.commits()
+    before = LogPlace(1, log.at).offset
+    log.begins(2)
+    log.goes_on_in(2, torn=True)
+    assert read(log)[-1].next_offset == before
 
 
 @pytest.mark.parametrize("most", [1, 2, 1_000])
