@@ -107,12 +107,17 @@ class Pipeline:
     @property
     def changes(self) -> bool:
         """Whether what passes may differ from what was read."""
-        return self.document.get("rules") is not None or has_rows(self.document)
+        return self.document.get("rules") is not None or self._has_rows
+
+    @property
+    def _has_rows(self) -> bool:
+        """A sink that takes rows finds those of any format, also where the document does nothing with them."""
+        return self.shows_rows or has_rows(self.document)
 
     @cached_property
     def _reshaping(self) -> Reshaping | None:
         """None where payloads stay bytes."""
-        if not has_rows(self.document):
+        if not self._has_rows:
             return None
         return Reshaping(self.document, self.path, self.lookup, shows_rows=self.shows_rows, evolving=self.evolving)
 

@@ -41,6 +41,15 @@ def test_each_record_is_one_more_row(bare_site: Site) -> None:
     assert len(database(bare_site, "SELECT * FROM waybill_markers")) == 1
 
 
+def test_lines_of_csv_are_rows(bare_site: Site) -> None:
+    database(bare_site, "CREATE TABLE people (id TEXT, name TEXT)")
+    (bare_site.folder / "a.log").write_text('1,"Zoë, Z"\n2,\n')
+    parse = {"format": "csv", "columns": ["id", "name"]}
+    bare_site.apply("a", {"source": {"file": {"path": "*.log"}}, "sink": table(), "parse": parse})
+    run(bare_site)
+    assert database(bare_site, "SELECT * FROM people ORDER BY id") == [("1", "Zoë, Z"), ("2", None)]
+
+
 @pytest.mark.parametrize(
     ("made", "fields", "sink", "words"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connect_core.pipeline.digest import pipeline_digest
 from connect_core.pipeline.rejecting import as_read, reject_row
 from connect_core.pipeline.shaping import Pipeline, Shaped
-from connect_core.sdk.batches import own_field
+from connect_core.sdk.batches import ROW, own_field
 from connect_core.sdk.testing.driving import records
 
 FIELDS = {"id": "int64", "price": "decimal(6,2)", "who": {"name": "text"}}
@@ -80,6 +80,28 @@ def test_what_json_cannot_have_is_rejected() -> None:
 def test_encode_writes_without_any_step() -> None:
     document = {"parse": {"format": "csv", "columns": ["a", "b"]}, "encode": {"format": "json"}}
     assert bodies(shaped(document, b'1,"x ""y"""', b"2,")) == [b'{"a":"1","b":"x \\"y\\""}', b'{"a":"2","b":null}']
+
+
+@pytest.mark.parametrize(
+    ("parse", "line", "row"),
+    [
+        ({"format": "csv", "columns": ["a", "b"]}, b"1,x", {"a": "1", "b": "x"}),
+        ({"format": "regex", "pattern": "(?P<a>[0-9]+)"}, b"n 1", {"a": "1"}),
+        ({"format": "grok", "pattern": "%{INT:a}"}, b"n 1", {"a": "1"}),
+        ({"format": "text"}, b"n 1", {"text": "n 1"}),
+    ],
+    ids=["csv", "regex", "grok", "text"],
+)
+def test_a_sink_of_rows_finds_those_of_a_format_that_names_its_fields(
+    parse: dict[str, Any], line: bytes, row: dict[str, str]
+) -> None:
+    """Also where the document does nothing with them; records that are not of the format are rejected as ever."""
+    pipeline = Pipeline({"parse": parse}, shows_rows=True)
+    assert pipeline.changes
+    made = pipeline.shape(records([line, b"\xff"]))
+    assert made.kept.column(ROW).to_pylist() == [row]
+    assert bodies(made) == [line]
+    assert [(one.offset, one.kind) for one in made.rejected] == [(1, "NotParsed")]
 
 
 def test_filter_when_is_the_first_step() -> None:
