@@ -24,6 +24,10 @@ _ELSEWHERE = (
     " target may lack more, and nothing here says how much"
 )
 _BEFORE = "; what it lacks of the file, queue or table that was read under this name before, no offset brings again"
+_THERE = (
+    "; there is what a deleted connector of this name brought, up to offset {offset}: set it to that, so that nothing"
+    " comes twice, unless this connector was to deliver it again"
+)
 
 
 class _Place(NamedTuple):
@@ -92,7 +96,10 @@ def _with_former(task: TaskView, sink: Remembering, partition: Partition, own: _
     for former in reversed(task.ledger.deleted_connectors([name])):
         if kept := sink.kept(former.uid, task.stream, [partition.id]).get(partition.id):
             place = _of_now(task, partition, Position(kept.incarnation, kept.position), at)
-            return min(own, place, key=lambda one: one.offset)
+            if place.offset <= own.offset:
+                return place
+            # A backup from later than the one for which this connector was made; or a person wanted it to begin before.
+            return own._replace(beside=own.beside + _THERE.format(offset=place.offset))
     return own._replace(beside=_ELSEWHERE)
 
 

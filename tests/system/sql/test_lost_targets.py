@@ -138,6 +138,30 @@ def test_a_backup_of_before_offsets_were_taken_over_is_noticed_of_each_partition
     assert "nothing to move" in run(bare_site)
 
 
+def test_of_two_backups_the_later_one_is_put_back_behind_the_earlier_one(bare_site: Site) -> None:
+    """The connector that was made for the earlier one begins before what the later one has. Who wanted it to deliver
+    that again, by an offset of his own, may have it so: the error names both."""
+    feed(bare_site, 0, 50)
+    apply(bare_site, SINK)
+    run(bare_site)
+    backup(bare_site, "early.bak")
+    feed(bare_site, 50, 100)
+    run(bare_site)
+    backup(bare_site, "late.bak")
+    restore(bare_site, "early.bak")
+    brought_again(bare_site, run(bare_site, code=LOST))
+    assert ids(bare_site) == all_to(100)
+    feed(bare_site, 100, 120)
+    run(bare_site)
+    restore(bare_site, "late.bak")
+    said = run(bare_site, code=LOST)
+    assert places(bare_site, said) == ends(bare_site, 50)
+    for end in ends(bare_site, 100).values():
+        assert f"there is what a deleted connector of this name brought, up to offset {end}: set it to that" in said
+    brought_again(bare_site, said.replace("begins at offset", "began at offset").replace("brought, up to", "begins at"))
+    assert ids(bare_site) == all_to(120)
+
+
 def test_what_a_person_passed_over_is_not_brought_by_the_way_out(bare_site: Site) -> None:
     feed(bare_site, 0, 50)
     apply(bare_site, SINK)
