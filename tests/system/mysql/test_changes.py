@@ -122,6 +122,48 @@ def test_two_tables_follow_two_others(bare_site: Site, mariadb: MariaDB, databas
         assert len(rows) == count
 
 
+@pytest.mark.parametrize("schemas", [False, True])
+def test_statements_about_tables_come_at_their_place_among_the_changes(
+    bare_site: Site, database: Database, schemas: bool
+) -> None:
+    """Of tables that are read, with the database as topic; others, and tables of a session, tell nothing."""
+    database.run(TABLE)
+    bare_site.apply(
+        "a",
+        {
+            "source": database.changes("orders", "former", schema_changes=True, schemas=schemas),
+            "sink": {"file": {"path": "out.jsonl"}},
+        },
+    )
+    run(bare_site)
+    database.run(
+        "INSERT INTO orders (id) VALUES (1)",
+        "ALTER TABLE orders ADD COLUMN born date DEFAULT '2026-01-31'",
+        "INSERT INTO orders (id) VALUES (2)",
+        *("CREATE TABLE others (id int)", "CREATE TEMPORARY TABLE former (id int)", "DROP TEMPORARY TABLE former"),
+        *("RENAME TABLE orders TO former", "DROP TABLE former, others"),
+    )
+    run(bare_site)
+    lines = [json.loads(line) for line in (bare_site.folder / "out.jsonl").read_text().splitlines()]
+    told = [one["payload"] if schemas else one for one in lines]
+    named = [one.get("op") or [f"{change['type']} {change['id']}" for change in one["tableChanges"]] for one in told]
+    orders, former = (f'"{database.name}"."{table}"' for table in ("orders", "former"))
+    assert named == ["c", [f"ALTER {orders}"], "c", [f"ALTER {orders}", f"ALTER {former}"], [f"DROP {former}"]]
+    assert told[1]["ddl"] == "ALTER TABLE orders ADD COLUMN born date DEFAULT '2026-01-31'"
+    assert (told[1]["databaseName"], told[1]["source"]["table"]) == (database.name, "orders")
+    assert told[2]["after"]["born"] is not None
+    assert "nothing to move" in run(bare_site)
+
+
+def test_statements_about_tables_do_not_come_unasked(bare_site: Site, database: Database) -> None:
+    database.run(TABLE)
+    to_file(bare_site, database)
+    run(bare_site)
+    database.run("ALTER TABLE orders ADD COLUMN born date", "INSERT INTO orders (id) VALUES (1)")
+    run(bare_site)
+    assert ids(bare_site) == [1]
+
+
 def test_what_is_rolled_back_never_comes(bare_site: Site, database: Database) -> None:
     database.run(TABLE)
     to_file(bare_site, database)

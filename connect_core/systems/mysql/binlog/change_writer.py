@@ -14,6 +14,7 @@ from typing import NamedTuple
 from connect_core.sdk.values import Json
 from connect_core.systems.mysql.binlog.columns import LoggedField
 from connect_core.systems.mysql.binlog.log_events import LogEvent
+from connect_core.systems.mysql.binlog.schema_changes import TableChange
 from connect_core.systems.mysql.binlog.table_maps import TableMap
 from connect_core.systems.mysql.binlog.table_names import TableName
 from connect_core.systems.tables.change_events import Event, UnfitForEvent
@@ -61,6 +62,18 @@ class ChangeWriter:
         value = f"{head}{{{self._rest(name, 't', event, spot)}}}{'}' if head else ''}"
         return Event(_topic(name), None, value.encode(), event.at_s * 1000)
 
+    def schema_changed(self, changes: Sequence[TableChange], ddl: str, event: LogEvent, spot: Spot) -> Event:
+        """A statement about tables, of which there is at least one; the topic is the database of the first one."""
+        name, at_ms = changes[0].table, event.at_s * 1000
+        listed = ",".join(f'{{"type":"{one.does}","id":{quoted(_quoted_name(one.table))}}}' for one in changes)
+        value = (
+            f'{{{self._source(name, "false", event, spot)},"ts_ms":{at_ms},"databaseName":{quoted(name.database)},'
+            f'"schemaName":null,"ddl":{quoted(ddl)},"tableChanges":[{listed}]}}'
+        )
+        if self._schemas:
+            value = f'{{"schema":{_OF_SCHEMAS},"payload":{value}}}'
+        return Event(name.database, name.database, value.encode(errors="replace"), at_ms)
+
     def unreadable(self, why: str, name: TableName | None, event: LogEvent, original: bytes) -> Event:
         """Something that is no event; `why` is told."""
         if name:
@@ -83,15 +96,24 @@ class ChangeWriter:
 
     def _rest(self, name: TableName, operation: str, event: LogEvent, spot: Spot) -> str:
         number, within = self._order(name)
-        at_ms, snapshot = event.at_s * 1000, "incremental" if operation == "r" else "false"
+        snapshot = "incremental" if operation == "r" else "false"
         return (
-            f'"source":{{"version":"1","connector":"mysql","name":{quoted(self._name)},"ts_ms":{at_ms},'
+            f"{self._source(name, snapshot, event, spot)},"
+            f'"transaction":{{"id":{quoted(self._id)},"total_order":{number},'
+            f'"data_collection_order":{within}}},"op":"{operation}","ts_ms":{event.at_s * 1000}'
+        )
+
+    def _source(self, name: TableName, snapshot: str, event: LogEvent, spot: Spot) -> str:
+        return (
+            f'"source":{{"version":"1","connector":"mysql","name":{quoted(self._name)},"ts_ms":{event.at_s * 1000},'
             f'"snapshot":"{snapshot}","db":{quoted(name.database)},"table":{quoted(name.table)},'
             f'"server_id":{event.server_id},"gtid":{quoted(self._gtid) if self._gtid else "null"},'
-            f'"file":{quoted(spot.file)},"pos":{spot.at},"row":{spot.row}}},'
-            f'"transaction":{{"id":{quoted(self._id)},"total_order":{number},'
-            f'"data_collection_order":{within}}},"op":"{operation}","ts_ms":{at_ms}'
+            f'"file":{quoted(spot.file)},"pos":{spot.at},"row":{spot.row}}}'
         )
+
+
+def _quoted_name(name: TableName) -> str:
+    return f'"{name.database}"."{name.table}"'
 
 
 def _topic(name: TableName) -> str:
@@ -156,10 +178,26 @@ def schema_text(table: TableMap) -> str:
         {**_TEXT, "optional": False, "field": "op"},
         {**_NUMBER, "optional": True, "field": "ts_ms"},
     ]
-    schema = {"type": "struct", "fields": fields, "optional": False}
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return _text_of(fields)
 
 
 def _struct(name: str, fields: Mapping[str, Json]) -> Json:
     within = [{"optional": False, **of, "field": one} for one, of in fields.items()]
     return {"type": "struct", "fields": within, "optional": False, "field": name}
+
+
+def _text_of(fields: list[Json]) -> str:
+    schema = {"type": "struct", "fields": fields, "optional": False}
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+_CHANGED: Json = {"type": "struct", "fields": [{**_TEXT, "optional": False, "field": one} for one in ("type", "id")]}
+_OF_SCHEMAS = _text_of(
+    [
+        _struct("source", _SOURCE),
+        {**_NUMBER, "optional": True, "field": "ts_ms"},
+        *({**_TEXT, "optional": True, "field": one} for one in ("databaseName", "schemaName", "ddl")),
+        {"type": "array", "items": {**_CHANGED, "optional": False}, "optional": False, "field": "tableChanges"},
+    ]
+)
+"""That of statements about tables."""

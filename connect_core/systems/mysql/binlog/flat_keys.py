@@ -33,7 +33,7 @@ def _tables(into: FlatWriter, key: str, value: Any) -> None:
 
 def _schema_changes(into: FlatWriter, key: str, value: Any) -> None:
     if str(value).strip().lower() != "false":
-        into.notice(f"{key}: changes of the schema are no records here")
+        into.notice(f"{key}: changes of the schema are no records here, unless the source has `schema_changes: true`")
 
 
 def _complete(into: FlatWriter) -> None:

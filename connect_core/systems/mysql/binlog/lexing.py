@@ -73,6 +73,13 @@ class StatementWords:
         self.take()
         return True
 
+    def takes_sign(self, sign: str) -> bool:
+        """Whether this is next, which is taken then."""
+        if self._next != (LexedKind.SIGN, sign):
+            return False
+        self.take()
+        return True
+
     def take_name(self) -> str:
         """Empty where none is next."""
         kind, text = self._next

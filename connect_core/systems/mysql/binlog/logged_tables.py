@@ -23,7 +23,7 @@ _MOST_MAPS = 1_000
 class WantedLog(NamedTuple):
     """What is read: `wants` says of which tables, but not of those that have a history of their rows where the log
     begins: it has old versions as rows of their own. Tables of ours, with rows of snapshots, are in the database
-    `ours`; what is there for this connector names it."""
+    `ours`; what is there for this connector names it. `schema_changes`: statements about the tables are read, too."""
 
     wants: Wants
     with_history: frozenset[TableName]
@@ -32,6 +32,7 @@ class WantedLog(NamedTuple):
     has_small_names: bool = False
     ours: str = ""
     connector: str = ""
+    schema_changes: bool = False
 
 
 class ChangedTable(NamedTuple):

@@ -47,6 +47,12 @@ class MysqlChangesOptions(MysqlOptions):
         examples=[500],
         json_schema_extra={"policy": True},
     )
+    schema_changes: bool = Field(
+        default=False,
+        description="Whether statements that make, alter, rename or drop these tables come too, each at its place among"
+        " the changes, with the name of the database as topic",
+        examples=[True],
+    )
     foreign_key_actions: Literal["refuse", "leave_out"] = Field(
         default="refuse",
         description="Whether a table is read whose rows the server changes by a foreign key (ON DELETE CASCADE, SET"

@@ -25,6 +25,7 @@ from connect_core.systems.mysql.binlog.gtids import mariadb_gtid, mysql_gtid, nu
 from connect_core.systems.mysql.binlog.log_events import LogEvent, RowsOf
 from connect_core.systems.mysql.binlog.logged_tables import ChangedTable, LoggedTables, WantedLog
 from connect_core.systems.mysql.binlog.packed_transactions import Unpacking
+from connect_core.systems.mysql.binlog.schema_changes import table_changes
 from connect_core.systems.mysql.binlog.server_log import LARGEST, LogPlace, number_of_file, offset_of
 from connect_core.systems.mysql.binlog.statements import Does, Statement, statement
 from connect_core.systems.mysql.binlog.table_names import TableName
@@ -367,8 +368,16 @@ class BinlogReader:
             self._history(event, said)
         elif said.does in (Does.FINISHES_XA, Does.UNDOES_XA):
             self._finish(event, said.prepared, undone=said.does is Does.UNDOES_XA)
+        if self._wanted.schema_changes:
+            self._schema_change(event, query)
         if said.does in _ENDS or (not self._is_explicit and said.does not in _WITHIN):
             self._end(self._with_this())
+
+    def _schema_change(self, event: LogEvent, query: log_events.Query) -> None:
+        """Behind what the same statement may have told of rows."""
+        named = table_changes(query.lowered if self._wanted.has_small_names else query)
+        if changed := [one for one in named if self._wanted.wants(one.table)]:
+            self._add(event, 1, lambda spot: self._writer.schema_changed(changed, query.text, event, spot))
 
     def _history(self, event: LogEvent, said: Statement) -> None:
         """What the server says of a table now was not so before this place of the log."""

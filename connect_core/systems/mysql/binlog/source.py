@@ -269,6 +269,7 @@ class MysqlChangesSource(ChangeSource):
             small,
             ours=options.database,
             connector=options.uid,
+            schema_changes=options.schema_changes,
         )
         writer = ChangeWriter(options.database, schemas=options.schemas)
         reader = self._reader = BinlogReader(read, writer, begin, wanted.begin, self._where)
