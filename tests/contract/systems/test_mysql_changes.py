@@ -93,16 +93,16 @@ class TestTheStream(SourceContract):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 1_000])
-def test_a_torn_transaction_goes_on_where_it_was(
-    system: ChangesCase, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
-    """With the same bytes as when it is read at once."""
+def test_a_torn_transaction_goes_on_where_it_was(mariadb: MariaDB, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """With the same bytes as when it is read at once, and with the statements between transactions."""
+    system = ChangesCase(Database(mariadb), schema_changes=True)
     system.append([b"%d" % one for one in range(10)])
+    system.database.run("ALTER TABLE rows_ ADD COLUMN more int", "CREATE INDEX i ON rows_ (more)")
     system.append([b"last"])
     source = system.whole()
     [seen] = source.available_offsets({system.partition: system.begin}).values()
     once = [one for batch in source.read(range_of(system.partition, seen), limit()) for one in values(batch)]
-    assert len(once) == 11
+    assert len(once) == 13
     monkeypatch.setattr(taken_events, "MOST_EVENTS", rows)
     at, told = system.begin, list[bytes]()
     while at.offset < seen.end:
