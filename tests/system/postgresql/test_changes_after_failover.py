@@ -117,6 +117,27 @@ def test_changes_continue_where_the_other_timeline_has_all_that_was_read(bare_si
     assert arrived(bare_site) == [1, 2, 3, 4]
 
 
+def test_a_server_that_was_put_back_to_an_older_state_is_a_loss(bare_site: Site, server: Server) -> None:
+    """On the same timeline, with the slot as it was then."""
+    begun(bare_site, server)
+    server.database.run("INSERT INTO orders VALUES (1)")
+    run(bare_site)
+    stack.down(server.home)
+    copy = server.kept()
+    server.up()
+    server.database.run("INSERT INTO orders SELECT generate_series(1000, 9999)")
+    run(bare_site)
+    stack.down(server.home)
+    server.put_back(copy)
+    server.up()
+    server.database.run("INSERT INTO orders VALUES (2)")
+    assert "was put back to what it was before" in run(bare_site, code=5)
+    run(bare_site, "--accept-gaps")
+    server.database.run("INSERT INTO orders VALUES (3)")
+    run(bare_site)
+    assert [number for number in arrived(bare_site) if number < 1000] == [1, 2, 3]
+
+
 def test_a_standby_that_lacks_what_was_read_is_a_loss(bare_site: Site, server: Server) -> None:
     begun(bare_site, server)
     server.database.run("INSERT INTO orders VALUES (1)")

@@ -11,6 +11,7 @@ GUARANTEE = Guarantee(
         "The server keeps the log that the slot needs: max_slot_wal_keep_size is not exceeded.",
         "The publication has the tables from before the slot on, and is not dropped.",
         "A standby that takes over has the slot, and all that was read.",
+        "The server keeps what it has committed, and is not put back to an older state of its files.",
     ),
     "the database, by commits",
 )

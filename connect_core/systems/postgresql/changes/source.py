@@ -273,6 +273,8 @@ class PostgresChangesSource(ChangeSource):
             if left_at is None or place.lsn > left_at:
                 lacks = "a standby has taken over, and lacks what was read last"
                 return lacks, slot.confirmed if left_at is None else left_at
+        elif place.lsn > log.end:
+            return "the server was put back to what it was before it wrote what was read last", slot.confirmed
         before = at.evidence.get(_PUBLISHED, {})
         if altered := [one or "the publication" for one in before if published.get(one, before[one]) != before[one]]:
             return f"{altered[0]} was not in the publication for a while, or was altered in it", place.lsn
